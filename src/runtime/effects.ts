@@ -4,18 +4,10 @@
  */
 
 import { mayBeSpared } from '../core/attempts/progress.ts';
-import type { Finding, KillAnswer } from '../core/attempts/reports.ts';
+import type { KillAnswer } from '../core/attempts/reports.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/engine/due.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import {
-  type Backend,
-  type ExecutionEvent,
-  type Inspection,
-  isOtherBody,
-  type KillHow,
-  type KillReply,
-  type OfferReply,
-} from '../core/ports/backend.ts';
+import type { Backend, ExecutionEvent, KillHow, KillReply, OfferReply } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
@@ -29,6 +21,7 @@ import type { Bodies } from './bodies.ts';
 import type { Divergence } from './divergence.ts';
 import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
 import { EventReaders } from './event-readers.ts';
+import { Inspector, remembers } from './inspector.ts';
 import type { Loop } from './loop.ts';
 import { Outcomes } from './outcomes.ts';
 
@@ -49,13 +42,11 @@ export interface EffectsParts {
 
 type Fenced = { readonly is: 'fenced' };
 
-/** The part of an answer that concerns the executor's memory. */
-type Answered = Pick<Inspection, 'registry' | 'openingBefore'>;
-
 export class Effects {
   readonly #parts: EffectsParts;
   readonly #runner: EffectRunner;
   readonly #outcomes: Outcomes;
+  readonly inspector: Inspector;
   /** The attempts whose offer was sent, until the answer to it is durable. */
   readonly #offering = new Map<JobEntry, string>();
   readonly #readers: EventReaders;
@@ -67,6 +58,7 @@ export class Effects {
     this.#parts = parts;
     this.#runner = parts.runner;
     this.#outcomes = new Outcomes(parts.bodies, parts.runner, parts.env.timers);
+    this.inspector = new Inspector({ ...parts, outcomes: this.#outcomes });
     this.#readers = new EventReaders({ ...parts, outcomes: this.#outcomes, who: () => this.#who() });
   }
 
@@ -102,8 +94,8 @@ export class Effects {
       isDue: () => !isAsked,
       attempt: async () => {
         isAsked = true;
-        const isOwn = await this.#inspected([], backend).then(
-          (inspection) => this.#answeredBy(backend, inspection),
+        const isOwn = await this.inspector.inspect([], backend).then(
+          (inspection) => this.inspector.isOwn(backend, inspection),
           () => !this.#parts.divergence.isRefusedBy(name),
         );
         if (isOwn) this.#known.add(backend);
@@ -245,32 +237,17 @@ export class Effects {
   }
 
   async #inspect(token: string, backend: Backend): Promise<boolean> {
-    const inspection = await this.#inspected([token], backend);
-    if (!this.#answeredBy(backend, inspection)) return false;
+    const inspection = await this.inspector.inspect([token], backend);
+    if (!this.inspector.isOwn(backend, inspection)) return false;
     const entry = this.#parts.engine.state.open.get(token);
     const attempt = entry?.open;
     if (!attempt) return true;
-    const finding = await this.#finding(entry, attempt, inspection);
+    const finding = await this.inspector.finding(entry, attempt, inspection);
     const held =
       finding.is === 'forgotten' && attempt.state === 'unknown' && attempt.epoch === this.#who().epoch;
     await this.#parts.loop.ask({ type: 'found', token, finding });
     // An unknown attempt that is held stays due: the executor may still find it, and asking costs little.
     return !held;
-  }
-
-  #inspected(tokens: readonly string[], backend: Backend): Promise<Inspection> {
-    return this.#parts.divergence.answerOf(backend.info.name, backend.inspect(tokens, this.#who()));
-  }
-
-  async #finding(entry: JobEntry, attempt: AttemptRecord, inspection: Inspection): Promise<Finding> {
-    const status = inspection.known.get(entry.token);
-    if (status && this.#isOther(entry, attempt, status.hash)) return { is: 'conflict' };
-    if (status?.is === 'running') return { is: 'running' };
-    if (status?.is === 'forgotten') return { is: 'forgotten', why: status.why, isGone: true };
-    if (status) return { is: 'ended', outcome: await this.#outcomes.recorded(status.outcome) };
-    // An executor that accepted the token and no longer lists it has forgotten it, however far its memory reaches back.
-    const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
-    return neverHadIt ? { is: 'absent' } : { is: 'forgotten' };
   }
 
   async #kill(token: string, backend: Backend): Promise<boolean> {
@@ -282,13 +259,13 @@ export class Effects {
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
     // That an executor of another copy does not know the token proves nothing.
-    if (reply.is === 'tombstoned' && !this.#answeredBy(backend, reply)) return false;
+    if (reply.is === 'tombstoned' && !this.inspector.isOwn(backend, reply)) return false;
     if (reply.is === 'stopping' || (reply.is === 'running' && how === 'end')) {
       // The reader receives the end, or the next try does.
       this.#readers.follow(token, backend);
       return false;
     }
-    const isOther = 'hash' in reply && this.#isOther(ordered, attempt, reply.hash);
+    const isOther = 'hash' in reply && this.inspector.isOtherBody(ordered, attempt, reply.hash);
     const answer: KillAnswer = isOther ? { is: 'conflict' } : await this.#killAnswer(reply, attempt);
     await this.#parts.loop.ask({ type: 'killed', token, answer });
     return true;
@@ -300,13 +277,6 @@ export class Effects {
     return reply;
   }
 
-  /** Whether the executor ran another body under this token. An attempt that it accepted is known to be ours. */
-  #isOther(entry: JobEntry, attempt: AttemptRecord, hash: string | undefined): boolean {
-    if (!isOtherBody(hash, entry.ask.hash) || attempt.acceptedAt !== undefined) return false;
-    this.#parts.divergence.conflict(attempt.backend, entry.token);
-    return true;
-  }
-
   async #killAnswer(
     reply: Exclude<KillReply, Fenced | { is: 'stopping' }>,
     attempt: AttemptRecord,
@@ -315,25 +285,6 @@ export class Effects {
     if (reply.is === 'forgotten') return { is: 'forgotten', why: reply.why, isGone: true };
     if (reply.is === 'ended') return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
-  }
-
-  /**
-   * Records that a backend has answered, and its registry, by which later attempts are judged. False for an executor that
-   * a later opening of this store has commanded: what it says is about attempts that this copy does not know.
-   */
-  #answeredBy(backend: Backend, { registry, openingBefore }: Answered): boolean {
-    const { name } = backend.info;
-    if (this.#parts.divergence.isForeign(name, openingBefore, this.#parts.engine.state.brain)) {
-      this.#parts.loop.post({ type: 'reachable', name, up: false });
-      return false;
-    }
-    const known = this.#parts.engine.queue.fleet.backends.get(backend.info.name);
-    // A worker that was removed since the call must not come back by its late answer.
-    if (!known) return true;
-    if (known.info.registry !== registry) {
-      this.#parts.loop.post({ type: 'backend', info: { ...backend.info, registry } });
-    } else if (!known.up) this.#parts.loop.post({ type: 'reachable', name, up: true });
-    return true;
   }
 
   /** After too long without an answer the attempt is unknown, and the backend gets no new work until it answers. */
@@ -351,10 +302,5 @@ export class Effects {
 
 /** An attempt that was given up is of no use to its executor either. */
 const isClosed = (state: AttemptState): boolean => state === 'ended' || state === 'abandoned';
-
-/** Whether an executor's silence about a token means that it never had it. */
-function remembers(memory: { registry: string; rememberedSince: number }, attempt: AttemptRecord): boolean {
-  return memory.registry === attempt.registry && memory.rememberedSince <= attempt.at;
-}
 
 function ignore(): void {}

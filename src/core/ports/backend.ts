@@ -129,6 +129,14 @@ export interface Inspection {
   /** The opening of the brain's store that commanded the executor before the present one, if the executor knows it. */
   readonly openingBefore?: Opening | undefined;
   readonly known: ReadonlyMap<string, ExecutionStatus>;
+  /** The owner's other executions that are not acknowledged; undefined where the executor cannot list them. */
+  readonly others?: readonly OtherExecution[] | undefined;
+}
+
+/** An execution that the executor has and that it was not asked about. */
+export interface OtherExecution {
+  readonly token: string;
+  readonly isRunning: boolean;
 }
 
 export type KillReply =
