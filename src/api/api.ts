@@ -10,6 +10,7 @@ import { type Route, route } from '../wire/route.ts';
 import type { Identity } from '../wire/tokens.ts';
 import { batchRoutes, bulkCommandRoutes } from './batches.ts';
 import { catalogRoutes } from './catalog.ts';
+import { controlRoutes } from './control.ts';
 import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
@@ -65,6 +66,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),
     ...limitRoutes(orchestrator),
+    ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
     ...openAiRoutes({ orchestrator, env, heartbeatMs, models, openStreams, disconnects, results }),

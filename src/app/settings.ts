@@ -28,6 +28,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
     },
     holderLostMs: recovery.holderLostMs,
     sweepIntervalMs: recovery.sweepIntervalMs,
+    reconcilesAtStart: recovery.orphanReconciliation,
     historyMs: retention.historyMs,
     purgeIntervalMs: PURGE_INTERVAL_MS,
     drainMs: DRAIN_MS,

@@ -66,6 +66,7 @@ const PLAIN = [
   'copied',
   'rest-purge',
   'disagreement',
+  'reconciled',
 ] as const;
 
 export type PlainCause = (typeof PLAIN)[number];

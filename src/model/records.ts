@@ -12,6 +12,7 @@ import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
+import type { Reconciled } from './reconciled.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 import type { TokenCounts } from './usage.ts';
 import type { Opening } from './worker-wire.ts';
@@ -154,6 +155,8 @@ export interface BrainRecord {
   readonly disagreements?: readonly Disagreement[] | undefined;
   /** Nothing is purged until a brain has run for so long: the clock has jumped ahead (T5 of brain-clock.ts). */
   readonly purgeRestMs?: number | undefined;
+  /** The last reconciliation; earlier ones are in the audit trail. */
+  readonly reconciled?: Reconciled | undefined;
   /** The last openings before this one, newest first: an executor that knows another one knows another copy. */
   readonly openings?: readonly Opening[] | undefined;
   /**
@@ -163,7 +166,7 @@ export interface BrainRecord {
   readonly attemptFloor: number;
 }
 
-/** The owner by which a log is known: a copy of a store goes on under another owner, and its log is still the same one. */
+/** The owner by which a log is known, also in a copy of its store, which goes on under another owner. */
 export const logOwner = ({ firstOwner, owner }: BrainRecord): string => firstOwner ?? owner;
 
 /**
@@ -380,9 +383,8 @@ export const DEFAULT_TENANT = 'default';
 export const TENANT = '^[a-z0-9][a-z0-9_-]{0,63}$';
 
 /** The internal id of a job: its id, prefixed by its tenant unless that is the default one. */
-export function uidOf(tenant: string, id: string): string {
-  return tenant === DEFAULT_TENANT ? id : `${tenant}~${id}`;
-}
+export const uidOf = (tenant: string, id: string): string =>
+  tenant === DEFAULT_TENANT ? id : `${tenant}~${id}`;
 
 export const tokenOf = (uid: string, attempt: number): string => `${uid}:${attempt}`;
 

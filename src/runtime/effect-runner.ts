@@ -43,6 +43,10 @@ export class EffectRunner {
     this.#stopped = true;
   }
 
+  isUnderWay(name: string): boolean {
+    return this.#underWay.has(name);
+  }
+
   /** Runs the effect unless one of this name is under way; `onEnd` is called when it no longer is. */
   run<T>(name: string, effect: RepeatedEffect<T>, onEnd?: () => void): void {
     if (this.#stopped || this.#underWay.has(name)) return;

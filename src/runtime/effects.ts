@@ -24,6 +24,7 @@ import { EventReaders } from './event-readers.ts';
 import { Inspector, remembers } from './inspector.ts';
 import type { Loop } from './loop.ts';
 import { Outcomes } from './outcomes.ts';
+import { Reconciliation } from './reconciliation.ts';
 
 /** The part of the loop that effects use. */
 export type EffectLoop = Pick<Loop, 'post' | 'ask' | 'durable' | 'fail'>;
@@ -146,6 +147,7 @@ export class Effects {
     }
     // A backend that is new to this brain may know another copy of the store: it is asked before it gets work.
     if (kind === 'offer' && !this.#known.has(backend)) return this.#probe(backend);
+    if (kind === 'inspect' && Reconciliation.isFirstUnderWay(this.#runner, effect.backend)) return;
     if (kind === 'follow') this.#readers.follow(token, backend);
     else if (kind === 'offer') this.#offer(token, backend);
     else this.#repeat(token, kind, backend);

@@ -42,6 +42,7 @@ import { type Caller, uidFor } from './prepare.ts';
 import { Provisioning } from './provisioning.ts';
 import { Purge } from './purge.ts';
 import { Reads } from './reads.ts';
+import { Reconciliation } from './reconciliation.ts';
 import { Sources } from './sources.ts';
 import { Submissions, type SubmitOutcome } from './submissions.ts';
 
@@ -80,6 +81,7 @@ export class Orchestrator extends Service {
   readonly sessions: SessionCommands;
   readonly pools: PoolCommands;
   readonly limits: LimitCommands;
+  readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
   readonly drain: Drain;
   readonly #timers: Cancel[] = [];
@@ -148,6 +150,9 @@ export class Orchestrator extends Service {
       holderLostMs: settings.holderLostMs,
       onEvent: (entry, event) => this.#received(entry, event),
     });
+    const { inspector } = this.#effects;
+    const atStart = settings.reconcilesAtStart;
+    this.reconciliation = new Reconciliation({ ...shared, runner, inspector, logger, atStart });
     this.#endNotices = new EndNotices({ reads: this.reads, following: this.#following, logger });
     this.drain = new Drain({ ...shared, atMostMs: settings.drainMs });
   }
@@ -355,6 +360,7 @@ export class Orchestrator extends Service {
     if (this.#clock.mayExpire()) this.#loop.post({ type: 'tick' });
     const { seq } = this.#engine.state;
     this.#loop.durable(seq).then(() => {
+      this.reconciliation.sweep();
       this.#effects.sweep(seq);
       this.#provisioning?.sweep();
     }, ignore);

@@ -13,6 +13,8 @@ export interface RuntimeSettings {
   readonly engine: EngineSettings;
   readonly holderLostMs: number;
   readonly sweepIntervalMs: number;
+  /** Whether open attempts are compared with what executors run when they first answer. */
+  readonly reconcilesAtStart: boolean;
   readonly historyMs: number;
   readonly purgeIntervalMs: number;
   /** How long a stop waits for work that would be lost. */

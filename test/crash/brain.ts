@@ -53,6 +53,7 @@ function settings(pace: Pace): RuntimeSettings {
     },
     holderLostMs: 5000,
     sweepIntervalMs,
+    reconcilesAtStart: true,
     historyMs,
     purgeIntervalMs,
     drainMs: 1000,

@@ -177,7 +177,10 @@ export class FakeExecutor {
       if (execution) known.set(token, statusOf(execution));
     }
     const openingBefore = this.#openings.get(who.owner)?.before;
-    return { registry: this.#registry, rememberedSince: this.#since, known, openingBefore };
+    const others = [...this.#executions.values()]
+      .filter(({ run }) => run.owner === who.owner && !tokens.includes(run.token))
+      .map(({ run }) => ({ token: run.token, isRunning: run.endedAt === undefined }));
+    return { registry: this.#registry, rememberedSince: this.#since, known, openingBefore, others };
   }
 
   async follow(

@@ -43,6 +43,7 @@ export const SETTINGS: RuntimeSettings = {
   },
   holderLostMs: 500,
   sweepIntervalMs: 250,
+  reconcilesAtStart: true,
   // More than any step of the clock: a job that ended while it was wrong looks as old as the step is large.
   historyMs: 1e11,
   purgeIntervalMs: 10_000,

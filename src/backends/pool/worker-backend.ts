@@ -15,6 +15,7 @@ import type {
   KillReply,
   Offer,
   OfferReply,
+  OtherExecution,
 } from '../../core/ports/backend.ts';
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
@@ -93,14 +94,18 @@ export class WorkerBackend implements Backend {
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
     const list = checkList(await this.#json('GET', '/executions', who));
     const known = new Map<string, ExecutionStatus>();
+    const others: OtherExecution[] = [];
     const wanted = new Set(tokens);
     for (const { token, state, hash } of list.executions) {
-      if (!wanted.has(token)) continue;
+      if (!wanted.has(token)) {
+        others.push({ token, isRunning: state === 'running' });
+        continue;
+      }
       const status: ExecutionStatus = state === 'running' ? { is: 'running' } : await this.#ended(token, who);
       known.set(token, hash === undefined ? status : { ...status, hash });
     }
     const { registry, remembered_since: rememberedSince, opening_before: openingBefore } = list;
-    return { registry, rememberedSince, known, openingBefore };
+    return { registry, rememberedSince, known, openingBefore, others };
   }
 
   async follow(

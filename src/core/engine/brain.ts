@@ -1,5 +1,6 @@
 /** Events of the brain itself: its opening, ticks of the clock, a full disk, and jobs that may leave memory. */
 import type { Disagreement } from '../../model/disagreement.ts';
+import type { Reconciled } from '../../model/reconciled.ts';
 import { BRAIN_ID, type BrainRecord } from '../../model/records.ts';
 import { purgeBatches } from '../admission/batch.ts';
 import { expireLeases } from '../admission/lease.ts';
@@ -20,6 +21,8 @@ export type BrainEvent =
   | { readonly type: 'purge'; readonly attemptFloor: number; readonly endedBefore: number }
   | { readonly type: 'tick' }
   | { readonly type: 'disagreement'; readonly found: Disagreement }
+  /** A backend was reconciled: what was found is kept in the audit trail. */
+  | ({ readonly type: 'reconciled' } & Omit<Reconciled, 'at'>)
   /** Nothing is purged until a brain has run for so long. */
   | { readonly type: 'rest-purge'; readonly restMs: number }
   /** Brain time was set forward by so much or, with a negative number, back: see clock-step.ts. */
@@ -99,6 +102,12 @@ export const brain = {
     if (!known || isKnown || disagreements.length >= MAX_DISAGREEMENTS) return;
     turn.put('brain', BRAIN_ID, { ...known, disagreements: [...disagreements, found] }, 'disagreement');
     if (found.isForeign) setReachable(turn, found.backend, false);
+  },
+  reconciled: (turn, { type: _, ...found }) => {
+    const { brain: known } = turn.state;
+    if (!known) return;
+    const reconciled = { ...found, at: turn.now };
+    turn.put('brain', BRAIN_ID, { ...known, reconciled }, 'reconciled');
   },
   'rest-purge': (turn, { restMs }) => {
     const { brain: known } = turn.state;

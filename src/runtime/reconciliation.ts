@@ -1,0 +1,306 @@
+/**
+ * Compares the open attempts of this brain with what its executors run: at the start with each executor once, as soon as
+ * it answers, and by order of an operator with all of them.
+ *
+ * C1  An attempt is settled by the same findings as a single inspection of it (inspector.ts).
+ * C2  An execution that no open attempt knows is ended only if it runs in two looks that are GRACE_MS apart: an offer may
+ *     have begun it just now. It is ended only at an executor that no other copy of this store has commanded.
+ * C3  Only executions of this brain's owner are seen and ended.
+ */
+import type { Finding } from '../core/attempts/reports.ts';
+import type { Engine } from '../core/engine/engine.ts';
+import type { Backend, OtherExecution } from '../core/ports/backend.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
+import { commanderOf } from '../core/state/state.ts';
+import type { Env } from '../kit/env/env.ts';
+import type { Logger } from '../kit/logger.ts';
+import { describeThrown } from '../kit/redact.ts';
+import type {
+  BackendReconciliation,
+  ReconciledAttempt,
+  ReconcileFinding,
+  ReconcileReport,
+} from '../model/http/control.ts';
+import type { AttemptRecord } from '../model/records.ts';
+import type { BackendDirectory } from './backend-directory.ts';
+import type { BrainClock } from './brain-clock.ts';
+import type { EffectRunner } from './effect-runner.ts';
+import type { Inspector } from './inspector.ts';
+import type { Loop } from './loop.ts';
+
+export interface ReconciliationParts {
+  readonly env: Pick<Env, 'clock'>;
+  readonly engine: Engine;
+  readonly loop: Pick<Loop, 'ask' | 'post'>;
+  readonly clock: Pick<BrainClock, 'now'>;
+  readonly backends: BackendDirectory;
+  readonly runner: EffectRunner;
+  readonly inspector: Inspector;
+  readonly logger: Logger | undefined;
+  /** `recovery.orphan_reconciliation`: whether it is done at the start. */
+  readonly atStart: boolean;
+}
+
+/** The time between two looks at an execution that no open attempt knows. */
+const GRACE_MS = 10_000;
+const MAX_LISTED = 1000;
+const MAX_REPORTS = 10;
+
+/** A report while it is being made. */
+interface OpenReport extends Omit<ReconcileReport, 'backends'> {
+  readonly backends: Entry[];
+}
+
+interface Entry extends Pick<BackendReconciliation, 'backend' | 'at' | 'answered'> {
+  problem?: string;
+  readonly counts: Record<string, number>;
+  unknown_running: number;
+  readonly attempts: ReconciledAttempt[];
+}
+
+/** An execution that no open attempt knew at the first look. */
+interface Suspect {
+  readonly backend: string;
+  readonly token: string;
+  /** By the monotonic clock. */
+  readonly since: number;
+  readonly entry: Entry;
+}
+
+export class Reconciliation {
+  readonly #parts: ReconciliationParts;
+  /** The registry that each backend had when it was reconciled last. */
+  readonly #done = new Map<string, string>();
+  /** Backends whose first try has failed. */
+  readonly #failed = new Set<string>();
+  readonly #suspects = new Map<string, Suspect>();
+  readonly #reports: OpenReport[] = [];
+
+  constructor(parts: ReconciliationParts) {
+    this.#parts = parts;
+  }
+
+  /** The report of the start and the last ones that were ordered. */
+  get reports(): readonly ReconcileReport[] {
+    return this.#reports.map((report) => ({ ...report, unanswered: this.#unanswered() }));
+  }
+
+  /** At every sweep: reconciles backends that have not been yet, and looks again at executions that nobody knows. */
+  sweep(): void {
+    if (this.#parts.atStart) for (const backend of this.#parts.backends.values()) this.#first(backend);
+    this.#checkSuspects();
+  }
+
+  /**
+   * While the first try is under way no attempt of the backend is inspected by itself, so that the report names them all.
+   * If it fails, single inspections find out whether the backend is lost, and it is tried again beside them.
+   */
+  static isFirstUnderWay(runner: EffectRunner, backend: string): boolean {
+    return runner.isUnderWay(`reconcile ${backend}`);
+  }
+
+  #first(backend: Backend): void {
+    const { name, registry } = backend.info;
+    if (!this.#mayAsk(backend) || this.#done.get(name) === registry) return;
+    const label = this.#failed.has(name) ? 'reconcile again' : 'reconcile';
+    let isTried = false;
+    this.#parts.runner.run(`${label} ${name}`, {
+      // One try: the next sweep repeats it.
+      isDue: () => !isTried,
+      attempt: async () => {
+        isTried = true;
+        this.#failed.add(name);
+        await this.#reconcile(backend, this.#startReport());
+        this.#failed.delete(name);
+        return true;
+      },
+    });
+  }
+
+  /** Reconciles all backends now, by order of an operator. */
+  async run(by: string): Promise<ReconcileReport> {
+    const report = this.#begin({ trigger: 'operator', by });
+    const all = [...this.#parts.backends.values()].filter(({ info }) => info.keepsResults);
+    await Promise.all(
+      all.map(async (backend) => {
+        try {
+          await this.#reconcile(backend, report);
+        } catch (error) {
+          const entry = this.#entry(backend.info.name, false);
+          entry.problem = describeThrown(error);
+          report.backends.push(entry);
+        }
+      }),
+    );
+    return { ...report, unanswered: this.#unanswered() };
+  }
+
+  /** A backend in this process, or one that cannot be reached, has nothing to be asked for. */
+  #mayAsk({ info }: Backend): boolean {
+    const known = this.#parts.engine.queue.fleet.backends.get(info.name);
+    return info.keepsResults && known !== undefined && !known.away && info.outage === undefined;
+  }
+
+  async #reconcile(backend: Backend, report: OpenReport): Promise<void> {
+    const { inspector, engine } = this.#parts;
+    const { name } = backend.info;
+    const asked = this.#askedOn(name);
+    const inspection = await inspector.inspect(
+      asked.map(({ token }) => token),
+      backend,
+    );
+    if (!inspector.isOwn(backend, inspection)) return;
+    this.#done.set(name, inspection.registry);
+    const entry = this.#entry(name, true);
+    for (const { token } of asked) {
+      const job = engine.state.open.get(token);
+      if (!job?.open || isBeingOffered(job.open, engine)) continue;
+      const finding = await inspector.finding(job, job.open, inspection);
+      await this.#settle(job, job.open, finding, entry);
+    }
+    this.#suspect(name, inspection.others ?? [], entry);
+    report.backends.push(entry);
+    this.#tell(entry, report);
+  }
+
+  /** The open attempts on a backend, without those that are being offered or killed: their answers are under way. */
+  #askedOn(name: string): JobEntry[] {
+    const { engine } = this.#parts;
+    return [...engine.state.open.values()].filter(
+      ({ open }) => open?.backend === name && !open.kill && !isBeingOffered(open, engine),
+    );
+  }
+
+  async #settle(job: JobEntry, before: AttemptRecord, finding: Finding, entry: Entry): Promise<void> {
+    const { loop, engine } = this.#parts;
+    const { token } = job;
+    await loop.ask({ type: 'found', token, finding });
+    const isKnown = before.state === 'accepted' && before.epoch === engine.state.brain?.epoch;
+    const found = finding.is === 'forgotten' ? unknownResult(job) : RESULTS[finding.is];
+    this.#count(entry, token, job.ask.tenant, found === 'reattached' && isKnown ? 'running' : found);
+  }
+
+  /** C2: the first look. */
+  #suspect(backend: string, others: readonly OtherExecution[], entry: Entry): void {
+    const { engine, env, backends } = this.#parts;
+    for (const { token, isRunning } of others) {
+      if (engine.state.open.has(token)) continue;
+      // The acknowledgement of its end was lost.
+      if (!isRunning) backends.get(backend)?.ack(token, commanderOf(engine.state)).catch(ignore);
+      else {
+        entry.unknown_running++;
+        const key = `${backend} ${token}`;
+        if (!this.#suspects.has(key))
+          this.#suspects.set(key, { backend, token, since: env.clock.monotonic(), entry });
+      }
+    }
+  }
+
+  /** C2: the second look, and the end of what still runs. */
+  #checkSuspects(): void {
+    const { env, runner, backends } = this.#parts;
+    for (const [key, suspect] of this.#suspects) {
+      if (env.clock.monotonic() - suspect.since < GRACE_MS) continue;
+      const backend = backends.get(suspect.backend);
+      if (!backend) {
+        this.#suspects.delete(key);
+        continue;
+      }
+      runner.run(`end ${key}`, {
+        isDue: () => this.#suspects.has(key),
+        attempt: async () => {
+          const isOver = await this.#endIfUnknown(suspect, backend);
+          if (isOver) this.#suspects.delete(key);
+          return isOver || undefined;
+        },
+      });
+    }
+  }
+
+  /** Returns whether nothing more has to be done about it. */
+  async #endIfUnknown({ token, entry }: Suspect, backend: Backend): Promise<boolean> {
+    const { inspector, engine } = this.#parts;
+    if (engine.state.open.has(token)) return true;
+    const inspection = await inspector.inspect([], backend);
+    if (!inspector.isOwn(backend, inspection)) return true;
+    const isRunning = inspection.others?.some((other) => other.token === token && other.isRunning);
+    if (!isRunning || engine.state.open.has(token)) return true;
+    const reply = await backend.kill(token, commanderOf(engine.state), 'end');
+    if (reply.is === 'stopping' || reply.is === 'running') return false;
+    this.#count(entry, token, '', 'killed');
+    this.#parts.logger?.warn('an execution that no open attempt knows was ended', {
+      backend: backend.info.name,
+      token_id: token,
+    });
+    this.#keep(entry);
+    return true;
+  }
+
+  #count(entry: Entry, token: string, tenant: string, found: ReconcileFinding): void {
+    entry.counts[found] = (entry.counts[found] ?? 0) + 1;
+    if (found !== 'running' && entry.attempts.length < MAX_LISTED)
+      entry.attempts.push({ token, tenant, found });
+  }
+
+  #tell(entry: Entry, { trigger }: ReconcileReport): void {
+    const { logger } = this.#parts;
+    const isEmpty = Object.keys(entry.counts).length === 0 && entry.unknown_running === 0;
+    if (isEmpty && trigger === 'start') return;
+    logger?.info('a backend was reconciled', {
+      backend: entry.backend,
+      count: Object.values(entry.counts).reduce((sum, each) => sum + each, 0),
+      reason: Object.entries(entry.counts)
+        .map(([found, count]) => `${found} ${count}`)
+        .join(', '),
+    });
+    this.#keep(entry);
+  }
+
+  /** Writes it to the audit trail. */
+  #keep({ backend, counts, unknown_running: unknownRunning }: Entry): void {
+    this.#parts.loop.post({ type: 'reconciled', backend, counts: { ...counts }, unknownRunning });
+  }
+
+  #startReport(): OpenReport {
+    return this.#reports.find(({ trigger }) => trigger === 'start') ?? this.#begin({ trigger: 'start' });
+  }
+
+  #begin(how: Pick<ReconcileReport, 'trigger' | 'by'>): OpenReport {
+    const report: OpenReport = { begun_at: this.#parts.clock.now(), ...how, backends: [], unanswered: 0 };
+    this.#reports.push(report);
+    if (this.#reports.length > MAX_REPORTS) {
+      const oldest = this.#reports.findIndex(({ trigger }) => trigger === 'operator');
+      this.#reports.splice(oldest, 1);
+    }
+    return report;
+  }
+
+  #entry(backend: string, answered: boolean): Entry {
+    return { backend, at: this.#parts.clock.now(), answered, counts: {}, unknown_running: 0, attempts: [] };
+  }
+
+  #unanswered(): number {
+    const { state } = this.#parts.engine;
+    let count = 0;
+    for (const { open } of state.open.values()) if (open && open.epoch !== state.brain?.epoch) count++;
+    return count;
+  }
+}
+
+const RESULTS: Readonly<Record<Exclude<Finding['is'], 'forgotten'>, ReconcileFinding>> = {
+  running: 'reattached',
+  ended: 'collected',
+  absent: 'not_run',
+  conflict: 'not_run',
+};
+
+/** What the policy for unknown outcomes has made of a job. */
+function unknownResult({ job }: JobEntry): ReconcileFinding {
+  if (job.state === 'stale') return 'held';
+  return job.state === 'queued' || job.state === 'claimed' || job.state === 'running' ? 'retried' : 'failed';
+}
+
+const isBeingOffered = (open: AttemptRecord, { state }: Engine): boolean =>
+  open.state === 'intended' && open.epoch === state.brain?.epoch;
+
+function ignore(): void {}
