@@ -28,7 +28,20 @@ export const KEEPER_CRASHPOINTS = [
   'keeper:after-claim',
 ] as const;
 
-export type Crashpoint = (typeof CRASHPOINTS | typeof KEEPER_CRASHPOINTS)[number];
+/** Places in the process of the gateway. */
+export const GATEWAY_CRASHPOINTS = [
+  'gateway:after-intent',
+  'gateway:after-upstream-id',
+  'gateway:first-event',
+  'gateway:before-result',
+  'gateway:after-result',
+] as const;
+
+export type Crashpoint = (
+  | typeof CRASHPOINTS
+  | typeof KEEPER_CRASHPOINTS
+  | typeof GATEWAY_CRASHPOINTS
+)[number];
 
 let armed: ((name: Crashpoint) => void) | undefined;
 

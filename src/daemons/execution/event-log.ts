@@ -1,5 +1,5 @@
 /**
- * The events of one execution, numbered from 1 and kept in their SSE form. Beyond `maxBytes` the oldest events are
+ * The events of one execution, numbered from 1 (or after `numbered`) and kept in their SSE form. Beyond `maxBytes` the oldest events are
  * dropped: a reader that is behind them sees a gap in the numbers. The newest event is always kept, so the end is too.
  */
 import { formatEvent } from '../../wire/sse.ts';
@@ -18,11 +18,13 @@ export class EventLog {
   readonly #readers = new Set<() => void>();
   #events: LoggedEvent[] = [];
   #bytes = 0;
-  #count = 0;
+  #count: number;
   #closed = false;
 
-  constructor(maxBytes: number) {
+  /** `numbered`: all numbers up to this one may have been used by an earlier log of the same execution. */
+  constructor(maxBytes: number, numbered = 0) {
     this.#maxBytes = maxBytes;
+    this.#count = numbered;
   }
 
   get bytes(): number {

@@ -7,22 +7,39 @@ import type { Cancel, Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { describeThrown } from '../../kit/redact.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { CancelReply, Commander } from '../../model/worker-wire.ts';
-import type { Engine, EngineInfo } from './engine.ts';
-import { Execution } from './execution.ts';
+import type { CancelReply, Commander, ExecutionResult } from '../../model/worker-wire.ts';
+import type { EngineInfo, RunContext } from './engine.ts';
+import { type CallRecord, type Ending, Execution } from './execution.ts';
 import type { InferenceRequest } from './inference-request.ts';
 import type { Ledger } from './ledger.ts';
 import type { TokenMemory } from './token-memory.ts';
 
+/** Runs an execution; an Engine does. */
+export interface Runner {
+  run(request: InferenceRequest, context: RunContext, execution: Execution): Promise<ExecutionResult>;
+}
+
+/** Decides which offers begin, in place of a number of slots. */
+export interface Admission {
+  /** Throws WORKER_BUSY for an offer that cannot begin now. */
+  admit(offer: ExecutionOffer): void;
+  /** Called at once when an execution is begun. */
+  began(execution: Execution): void;
+  /** Called when it runs no longer; without an outcome, it was never begun. */
+  ended(execution: Execution): void;
+}
+
 export interface ExecutionsOptions {
   readonly env: Env;
   readonly logger: Logger;
-  readonly engine: Engine;
+  readonly engine: Runner;
   readonly memory: TokenMemory;
   /** The model as `started` events name it. */
   readonly modelRef: (request: InferenceRequest) => string;
   readonly maxLogBytes: number;
   readonly ledger: Ledger;
+  /** By default offers begin as long as there are free slots. */
+  readonly admission?: Admission;
 }
 
 export interface ExecutionOffer {
@@ -33,6 +50,8 @@ export interface ExecutionOffer {
   /** The hash of the body, see HASH_HEADER. */
   readonly hash: string | undefined;
   readonly request: InferenceRequest;
+  /** For an executor whose calls are found again after a restart. */
+  readonly call?: CallRecord | undefined;
 }
 
 export interface DrainTimes {
@@ -57,6 +76,8 @@ export class Executions {
   /** Why offers are refused. */
   #closed = 'the model is being loaded';
   #draining = false;
+  /** Executions that the next process goes on with: their ends in this one are not recorded. */
+  readonly #left = new WeakSet<Execution>();
 
   constructor(options: ExecutionsOptions) {
     this.#options = options;
@@ -79,10 +100,11 @@ export class Executions {
 
   /**
    * Returns the execution of a token, which is begun now unless it was before. Synchronous, so that two offers of one
-   * token cannot both begin it.
+   * token cannot both begin it. With a journal the offer must not be answered before `memory.pending`.
    */
-  begin({ who, token, registry, hash, request }: ExecutionOffer): Execution {
-    const { memory, env, modelRef, maxLogBytes, ledger } = this.#options;
+  begin(offer: ExecutionOffer): Execution {
+    const { who, token, registry, hash, request, call } = offer;
+    const { memory, env, modelRef, maxLogBytes, ledger, admission } = this.#options;
     if (registry !== undefined && registry !== memory.registry) {
       throw busy('this worker has another registry than the offer names', NOT_SOON_RETRY_MS);
     }
@@ -93,7 +115,7 @@ export class Executions {
     }
     if (known?.is === 'tombstone') throw new OrchdError('TOMBSTONED');
     if (known) throw new OrchdError('UNKNOWN_OUTCOME', 'this token has run here; its result is gone');
-    this.#refuseWhereFull();
+    this.#refuseWhereFull(offer);
     ledger(token, request.jobId);
     const execution = new Execution({
       owner: who.owner,
@@ -103,10 +125,22 @@ export class Executions {
       model: modelRef(request),
       clock: env.clock,
       maxLogBytes,
+      call,
     });
     memory.add(execution);
-    void this.#run(execution, request);
+    admission?.began(execution);
+    void this.#beginDurably(execution, request, memory.pending(who.owner, token));
     return execution;
+  }
+
+  /** Goes on with an execution that an earlier process has begun. */
+  resume(execution: Execution, run: (context: RunContext) => Promise<ExecutionResult>): void {
+    void this.#run(execution, run);
+  }
+
+  /** Gives up the running executions without an outcome: the next process goes on with them. */
+  leaveAll(): void {
+    for (const execution of this.#options.memory.allRunning()) this.#left.add(execution);
   }
 
   /**
@@ -166,41 +200,80 @@ export class Executions {
     await this.#until(() => memory.unacknowledged === 0, collectMs);
   }
 
-  #refuseWhereFull(): void {
+  #refuseWhereFull(offer: ExecutionOffer): void {
+    const { admission } = this.#options;
     if (this.#draining) throw busy('this worker is draining and takes no new jobs', NOT_SOON_RETRY_MS);
+    if (admission) {
+      admission.admit(offer);
+      return;
+    }
     if (this.#slots === undefined) throw busy(this.#closed, LOADING_RETRY_MS);
     if (this.#options.memory.running >= this.#slots) throw busy('all slots are in use', BUSY_RETRY_MS);
   }
 
-  async #run(execution: Execution, request: InferenceRequest): Promise<void> {
-    const { engine, memory, logger, env } = this.#options;
-    const startedAt = env.clock.monotonic();
-    const fields = { job_id: request.jobId, token_id: execution.token };
-    logger.info('an execution begins', fields);
+  /** The engine is called only once the token is durable, where the memory has a journal. */
+  async #beginDurably(
+    execution: Execution,
+    request: InferenceRequest,
+    durable: Promise<void> | undefined,
+  ): Promise<void> {
+    const { engine, memory, admission } = this.#options;
     try {
-      const { signal } = execution;
-      const result = await engine.run(request, {
+      if (durable !== undefined) await durable;
+    } catch {
+      memory.leave(execution);
+      admission?.ended(execution);
+      this.#wake();
+      return;
+    }
+    await this.#run(execution, async (context) => {
+      // It may have been cancelled while its token was being written.
+      if (context.signal.aborted) throw new OrchdError('CANCELLED');
+      return engine.run(request, context, execution);
+    });
+  }
+
+  async #run(execution: Execution, run: (context: RunContext) => Promise<ExecutionResult>): Promise<void> {
+    const { memory, logger, env, admission } = this.#options;
+    const startedAt = env.clock.monotonic();
+    const fields = { job_id: execution.jobId, token_id: execution.token };
+    logger.info('an execution begins', fields);
+    const ending = await this.#endingOf(execution, run);
+    if (this.#left.has(execution)) return;
+    if (memory.journal) await memory.journal.ended(execution, ending.outcome);
+    execution.end(ending);
+    memory.ended(execution);
+    admission?.ended(execution);
+    const { outcome } = ending;
+    logger.info('an execution ended', {
+      ...fields,
+      execution_latency_ms: Math.round(env.clock.monotonic() - startedAt),
+      ...(outcome.ok === false && { error_code: outcome.error.code }),
+      ...(outcome.ok === 'cancelled' && { error_code: 'CANCELLED' }),
+    });
+    this.#wake();
+  }
+
+  async #endingOf(
+    execution: Execution,
+    run: (context: RunContext) => Promise<ExecutionResult>,
+  ): Promise<Ending> {
+    const { signal } = execution;
+    try {
+      const result = await run({
         signal,
         emit: (piece) => execution.emit(piece),
         noteUsage: (usage) => execution.noteUsage(usage),
       });
-      execution.succeed(result);
+      return execution.success(result);
     } catch (error) {
-      execution.fail(error);
       // The caller gets no details of an error that is not an OrchdError, so they are logged here.
-      if (!(error instanceof OrchdError) && !execution.signal.aborted) {
-        logger.error('the engine failed', { ...fields, reason: describeThrown(error) });
+      if (!(error instanceof OrchdError) && !signal.aborted) {
+        const fields = { job_id: execution.jobId, token_id: execution.token };
+        this.#options.logger.error('the engine failed', { ...fields, reason: describeThrown(error) });
       }
+      return execution.failure(error);
     }
-    memory.ended(execution);
-    const { outcome } = execution;
-    logger.info('an execution ended', {
-      ...fields,
-      execution_latency_ms: Math.round(env.clock.monotonic() - startedAt),
-      ...(outcome?.ok === false && { error_code: outcome.error.code }),
-      ...(outcome?.ok === 'cancelled' && { error_code: 'CANCELLED' }),
-    });
-    this.#wake();
   }
 
   #wake(): void {

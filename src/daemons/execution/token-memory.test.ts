@@ -10,7 +10,7 @@ class MemoryKit {
   readonly memory: TokenMemory;
 
   constructor(limits: Partial<TokenMemoryLimits> = {}) {
-    this.memory = new TokenMemory('r', this.clock, limits);
+    this.memory = new TokenMemory('r', this.clock, { limits });
   }
 
   begin(token: string, owner = 'me'): Execution {

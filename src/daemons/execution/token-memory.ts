@@ -7,10 +7,14 @@
  * M4  A running execution is never removed.
  * M5  Events stay readable for a while after the acknowledgement, for readers that reconnect for the last of them.
  *
+ * M6  With a journal, nothing is told of a token before its record is durable: callers wait for `pending`. A token whose
+ *     record cannot be written is unknown again.
+ *
  * Tokens belong to an owner: brains of two owners may choose the same token.
  */
 import type { Clock } from '../../kit/env/env.ts';
 import type { Execution } from './execution.ts';
+import type { TokenJournal } from './token-journal.ts';
 
 export interface TokenMemoryLimits {
   /**
@@ -51,6 +55,16 @@ interface Entry {
   /** The wall clock when the token was added. */
   readonly at: number;
   record: TokenRecord;
+  /** Settles when the token is durable; rejects if it cannot be. Undefined once it is, and without a journal. */
+  pending: Promise<void> | undefined;
+}
+
+export interface TokenMemoryOptions {
+  readonly limits?: Partial<TokenMemoryLimits> | undefined;
+  /** Keeps the tokens over the death of the process. */
+  readonly journal?: TokenJournal;
+  /** `rememberedSince` of an earlier process; now, by default. */
+  readonly since?: number;
 }
 
 interface EndedExecution {
@@ -78,16 +92,22 @@ export class TokenMemory {
   /** In the order of the acknowledgements. */
   readonly #acked = new Map<string, AckedExecution>();
   #ackedBytes = 0;
+  readonly #journal: TokenJournal | undefined;
   #running = 0;
   #since: number;
   #latest: number;
 
-  constructor(registry: string, clock: Clock, limits: Partial<TokenMemoryLimits> = {}) {
+  constructor(registry: string, clock: Clock, { limits, journal, since }: TokenMemoryOptions = {}) {
     this.registry = registry;
     this.#clock = clock;
     this.#limits = { ...TOKEN_MEMORY_LIMITS, ...limits };
-    this.#since = clock.now();
+    this.#journal = journal;
+    this.#since = since ?? clock.now();
     this.#latest = this.#since;
+  }
+
+  get journal(): TokenJournal | undefined {
+    return this.#journal;
   }
 
   /** Every token that was accepted or killed since then is known. */
@@ -115,8 +135,13 @@ export class TokenMemory {
     return record?.is === 'execution' ? record.execution : this.#acked.get(key)?.execution;
   }
 
+  /** Settles when what is known of a token is durable (M6); rejects if it cannot be. */
+  pending(owner: string, token: string): Promise<void> | undefined {
+    return this.#entries.get(keyOf(owner, token))?.pending;
+  }
+
   /** The tokens of an owner that run, or have ended and are not acknowledged; the owner has asked for those by this. */
-  list(owner: string): { readonly token: string; readonly record: TokenRecord }[] {
+  list(owner: string): { readonly token: string; readonly at: number; readonly record: TokenRecord }[] {
     const now = this.#clock.monotonic();
     for (const ended of this.#ended.values()) if (ended.entry.owner === owner) ended.askedAt ??= now;
     return [...this.#entries.values()].filter(({ owner: entryOwner, record }) => {
@@ -142,11 +167,28 @@ export class TokenMemory {
   /** Adds an execution that is about to begin. */
   add(execution: Execution): void {
     this.#running++;
-    this.#enter(execution.owner, execution.token, { is: 'execution', execution });
+    const entry = this.#enter(execution.owner, execution.token, { is: 'execution', execution });
+    this.#keep(entry, this.#journal?.begun(execution));
   }
 
   addTombstone(owner: string, token: string): void {
-    this.#enter(owner, token, { is: 'tombstone' });
+    const entry = this.#enter(owner, token, { is: 'tombstone' });
+    this.#keep(entry, this.#journal?.buried(owner, token, entry.at));
+  }
+
+  /** Adds what an earlier process knew of a token. */
+  restore(owner: string, token: string, at: number, record: TokenRecord): void {
+    this.#latest = Math.max(this.#latest, at);
+    const entry: Entry = { owner, token, at, record, pending: undefined };
+    this.#entries.set(keyOf(owner, token), entry);
+    if (record.is !== 'execution') return;
+    this.#running++;
+    if (record.execution.outcome) this.ended(record.execution);
+  }
+
+  /** Removes an execution without an outcome: its record could not be written, or the next process goes on with it. */
+  leave({ owner, token }: Execution): void {
+    if (this.#entries.delete(keyOf(owner, token))) this.#running--;
   }
 
   /** Called when an execution has its outcome. */
@@ -203,20 +245,43 @@ export class TokenMemory {
     if (ended?.entry.record.is !== 'execution') return;
     this.#ended.delete(key);
     this.#endedBytes -= ended.bytes;
+    const { owner, token } = ended.entry;
+    if (acknowledged) this.#journal?.acknowledged(owner, token);
+    else this.#journal?.dropped(owner, token);
     ended.entry.record = { is: 'forgotten', jobId: ended.entry.record.execution.jobId, acknowledged };
   }
 
-  #enter(owner: string, token: string, record: TokenRecord): void {
+  #enter(owner: string, token: string, record: TokenRecord): Entry {
     // A wall clock that is set back must not make a later token look older.
     this.#latest = Math.max(this.#latest, this.#clock.now());
-    this.#entries.set(keyOf(owner, token), { owner, token, at: this.#latest, record });
-    if (this.#entries.size <= this.#limits.maxTokens) return;
+    const added: Entry = { owner, token, at: this.#latest, record, pending: undefined };
+    this.#entries.set(keyOf(owner, token), added);
+    if (this.#entries.size > this.#limits.maxTokens) this.#removeOldest();
+    return added;
+  }
+
+  #removeOldest(): void {
     for (const [key, entry] of this.#entries) {
-      if (entry.record.is === 'execution') continue;
+      if (entry.record.is === 'execution' || entry.pending) continue;
       this.#entries.delete(key);
       this.#since = Math.max(this.#since, entry.at + 1);
+      this.#journal?.removed(entry.owner, entry.token, this.#since);
       return;
     }
+  }
+
+  #keep(entry: Entry, durable: Promise<void> | undefined): void {
+    if (!durable) return;
+    entry.pending = durable;
+    durable.then(
+      () => {
+        entry.pending = undefined;
+      },
+      () => {
+        // An execution is removed by `leave`, from where its run would have begun.
+        if (entry.record.is === 'tombstone') this.#entries.delete(keyOf(entry.owner, entry.token));
+      },
+    );
   }
 }
 

@@ -93,7 +93,7 @@ export class Worker extends Service {
     }
     this.#options = options;
     this.#startedAt = env.clock.monotonic();
-    this.#memory = new TokenMemory(env.random.hex(8), env.clock, options.memory);
+    this.#memory = new TokenMemory(env.random.hex(8), env.clock, { limits: options.memory });
     this.#executions = new Executions({
       env,
       logger,
