@@ -10,6 +10,15 @@ import { type ContentPart, partsOf } from './content.ts';
 import { fieldsOf, isCount, isObject, type JsonObject, listOf, textOr } from './json.ts';
 import { resultOf, toolCall } from './openai-chat.ts';
 
+export const VERSION_HEADER = 'anthropic-version';
+export const ANTHROPIC_VERSION = '2026-10-21';
+/** The version before, which has `temperature`, `top_p` and `top_k`: the newer one refuses requests with them. */
+const SAMPLING_VERSION = '2023-06-01';
+
+/** The version of the API that a request is for. The answers to both have the same form. */
+export const versionFor = (body: JsonObject): string =>
+  ['temperature', 'top_p', 'top_k'].some((name) => name in body) ? SAMPLING_VERSION : ANTHROPIC_VERSION;
+
 /** This API wants a limit; every model of the last years can answer with this many tokens. */
 const DEFAULT_MAX_TOKENS = 8192;
 

@@ -11,7 +11,7 @@ import {
   batchState,
   resultLine,
 } from '../../../wire/dialects/anthropic-batches.ts';
-import { messagesBody } from '../../../wire/dialects/anthropic-messages.ts';
+import { messagesBody, VERSION_HEADER, versionFor } from '../../../wire/dialects/anthropic-messages.ts';
 import { protocolError } from '../../../wire/dialects/errors.ts';
 import { fieldsOf, type JsonObject, listOf, objectOf } from '../../../wire/dialects/json.ts';
 import { emitWhole } from '../../../wire/dialects/openai-chat.ts';
@@ -62,7 +62,9 @@ export class AnthropicBatchesDriver implements Driver {
   /** Makes the batch; one whose id was lost on the way is looked for. */
   async #create(call: DriverCall, begunAt: number): Promise<string> {
     const { env, times } = this.#api;
-    const body = batchBody(call.tag, messagesBody(call.request, call.model));
+    const params = messagesBody(call.request, call.model);
+    const body = batchBody(call.tag, params);
+    const headers = { [VERSION_HEADER]: versionFor(params) };
     if (call.signal.aborted) throw new OrchdError('CANCELLED');
     // A batch whose id is not known cannot be cancelled: a cancelled call waits for it a little.
     const stop = new AbortController();
@@ -72,7 +74,7 @@ export class AnthropicBatchesDriver implements Driver {
     };
     call.signal.addEventListener('abort', onAbort);
     try {
-      const { id } = batchState(await this.#api.create(PATH, body, stop.signal));
+      const { id } = batchState(await this.#api.create({ path: PATH, body, headers }, stop.signal));
       await call.keepId(id);
       return id;
     } catch (error) {

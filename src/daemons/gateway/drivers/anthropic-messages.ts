@@ -1,7 +1,12 @@
 /** Calls Anthropic's `/v1/messages`. The provider keeps nothing: an answer that was not read is lost, and charged for. */
 import { OrchdError } from '../../../model/errors.ts';
 import type { ExecutionResult } from '../../../model/worker-wire.ts';
-import { messagesBody } from '../../../wire/dialects/anthropic-messages.ts';
+import {
+  ANTHROPIC_VERSION,
+  messagesBody,
+  VERSION_HEADER,
+  versionFor,
+} from '../../../wire/dialects/anthropic-messages.ts';
 import { MessageAnswer } from '../../../wire/dialects/anthropic-stream.ts';
 import { protocolError } from '../../../wire/dialects/errors.ts';
 import type { StreamReply } from '../../../wire/outbound.ts';
@@ -12,7 +17,7 @@ import { isLost, type ProviderApi } from './provider-api.ts';
 export const MAX_EVENT_CHARS = 4 * 2 ** 20;
 
 export const anthropicHeaders = (key: string | undefined): Record<string, string> => ({
-  'anthropic-version': '2023-06-01',
+  [VERSION_HEADER]: ANTHROPIC_VERSION,
   ...(key !== undefined && { 'x-api-key': key }),
 });
 
@@ -32,7 +37,8 @@ export class AnthropicMessagesDriver implements Driver {
   run(call: DriverCall): Promise<ExecutionResult> {
     return this.#api.guard(call.signal, async () => {
       const body = messagesBody(call.request, call.model, { stream: true });
-      const reply = await this.#api.openStream('/v1/messages', body, call.signal);
+      const headers = { [VERSION_HEADER]: versionFor(body) };
+      const reply = await this.#api.openStream({ path: '/v1/messages', body, headers }, call.signal);
       const answer = new MessageAnswer(call);
       await readToEnd(reply, answer);
       return answer.result();

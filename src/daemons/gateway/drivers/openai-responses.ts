@@ -57,7 +57,7 @@ export class OpenAiResponsesDriver implements Driver {
   async #foreground(call: DriverCall): Promise<ExecutionResult> {
     const body = responsesBody(call.request, call.model, { stream: true, store: false });
     const answer = new ResponsesAnswer(call);
-    const reply = await this.#api.openStream(PATH, body, call.signal);
+    const reply = await this.#api.openStream({ path: PATH, body }, call.signal);
     for await (const { data } of pulledEvents(reply, MAX_EVENT_CHARS)) {
       answer.add(data);
       if (answer.ended) break;
@@ -91,7 +91,7 @@ export class OpenAiResponsesDriver implements Driver {
     if (call.signal.aborted) throw new OrchdError('CANCELLED');
     call.signal.addEventListener('abort', onAbort);
     try {
-      const reply = await this.#api.openStream(PATH, body, stop.signal);
+      const reply = await this.#api.openStream({ path: PATH, body }, stop.signal);
       for await (const { data } of pulledEvents(reply, MAX_EVENT_CHARS)) {
         answer.add(data);
         if (id === undefined && answer.id !== undefined) {

@@ -57,6 +57,14 @@ export interface ProviderParts {
   readonly resolve?: ((host: string) => Promise<readonly Address[]>) | undefined;
 }
 
+/** A request that begins a generation. */
+export interface Generation {
+  readonly path: string;
+  readonly body: JsonObject;
+  /** Headers that only this request has. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** Requests beside those of the slots: cancels and reads. */
 const EXTRA_CONNECTIONS = 16;
 const MAX_READ_BYTES = 64 * 2 ** 20;
@@ -105,12 +113,12 @@ export class ProviderApi {
   }
 
   /** Begins a generation that is answered by a stream. */
-  async openStream(path: string, body: JsonObject, signal: AbortSignal): Promise<StreamReply> {
-    const { target, headers, times } = this;
+  async openStream({ path, body, headers }: Generation, signal: AbortSignal): Promise<StreamReply> {
+    const { target, times } = this;
     const reply = await target.stream({
       method: 'POST',
       path,
-      headers,
+      headers: { ...this.headers, ...headers },
       body: JSON.stringify(body),
       timeoutMs: times.responseMs,
       idleMs: times.idleMs,
@@ -123,12 +131,12 @@ export class ProviderApi {
   }
 
   /** Begins a generation that is answered by an object. */
-  async create(path: string, body: JsonObject, signal: AbortSignal): Promise<JsonObject> {
-    const { target, headers, times } = this;
+  async create({ path, body, headers }: Generation, signal: AbortSignal): Promise<JsonObject> {
+    const { target, times } = this;
     const reply = await target.request({
       method: 'POST',
       path,
-      headers,
+      headers: { ...this.headers, ...headers },
       body: JSON.stringify(body),
       timeoutMs: times.responseMs,
       signal,
