@@ -131,9 +131,9 @@ export class Call {
     return this.#abort.signal;
   }
 
-  readonly emit = (piece: AnswerPiece): void => void this.pieces.push(piece);
-  readonly noteUsage = (usage: Usage): void => void this.usages.push(usage);
-  readonly keepId = async (id: string): Promise<void> => void this.ids.push(id);
+  emit = (piece: AnswerPiece): void => void this.pieces.push(piece);
+  noteUsage = (usage: Usage): void => void this.usages.push(usage);
+  keepId = async (id: string): Promise<void> => void this.ids.push(id);
 
   cancel(): void {
     this.#abort.abort();

@@ -90,8 +90,9 @@ export class ResponsesAnswer {
     if (typeof fields['status'] === 'string' && hasEnded(fields)) this.#response = fields;
   }
 
+  /** A response that has an id was accepted. */
   #hasBegun(): boolean {
-    return this.#chars > 0;
+    return this.#id !== undefined;
   }
 
   #apply(event: JsonObject): void {

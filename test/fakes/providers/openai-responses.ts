@@ -150,7 +150,7 @@ function framesOf(begun: Json, ended: Json, script: Script, fault: FaultName | u
   const first = frame('response.created', { response: begun });
   const second = frame('response.in_progress', { response: begun });
   const outputs = outputOf(script, 'in_progress').flatMap((item, at) => itemFrames(item, at, frame));
-  const middle = fault === 'error_later' ? [...outputs.slice(0, 2), error()] : outputs;
+  const middle = fault === 'error_later' ? [...outputs.slice(0, 3), error()] : outputs;
   const last = ended.status === 'failed' ? 'response.failed' : 'response.completed';
   const counted = { ...ended, usage: ended.usage && { ...ended.usage, output_tokens: 1 } };
   const twice =

@@ -70,6 +70,7 @@ export abstract class FakeProvider {
   }
 
   async stop(): Promise<void> {
+    if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeAllConnections();
