@@ -1,7 +1,9 @@
 /** The interface between a worker and the engine that runs its model. */
 import type { OrchdError } from '../../model/errors.ts';
+import type { AnswerPiece, InferenceRequest } from '../../model/inference.ts';
 import type { ExecutionResult, Usage } from '../../model/worker-wire.ts';
-import type { InferenceRequest } from './inference-request.ts';
+
+export type { AnswerPiece } from '../../model/inference.ts';
 
 export interface EngineInfo {
   /** The engine's own name of the model. */
@@ -17,12 +19,6 @@ export interface EngineInfo {
   /** Some of `chat`, `completions`, `embeddings`, `tools`, `json_schema`. */
   readonly features: readonly string[];
 }
-
-/** A part of the answer: text, a delta of tool calls in OpenAI's form, or what the model thinks before it answers. */
-export type AnswerPiece =
-  | { readonly text: string }
-  | { readonly toolCalls: readonly unknown[] }
-  | { readonly reasoning: string };
 
 export interface RunContext {
   /** Aborted when the execution is cancelled: the run must end within five seconds. */

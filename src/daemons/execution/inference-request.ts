@@ -1,51 +1,19 @@
 /** Reads and checks the body of `POST /execute` completely, so that an invalid request fails before work begins. */
 import { OrchdError } from '../../model/errors.ts';
+import type {
+  AnswerFormat,
+  ChatMessage,
+  InferenceRequest,
+  Tool,
+  ToolChoice,
+  Work,
+} from '../../model/inference.ts';
 import type { ExecuteRequest } from '../../model/worker-wire.ts';
 
-export interface Tool {
-  readonly name: string;
-  readonly description: string | undefined;
-  /** A JSON schema. */
-  readonly parameters: Readonly<Record<string, unknown>> | undefined;
-}
-
-export type ToolChoice = 'none' | 'auto' | 'required' | { readonly name: string };
-
-/** The form of the answer: `any` text, any `json` object, or what the schema describes. */
-export type AnswerFormat = 'any' | 'json' | { readonly schema: Readonly<Record<string, unknown>> };
-
-export interface ChatMessage {
-  readonly role: 'system' | 'user' | 'assistant' | 'tool';
-  readonly text: string;
-  /** The tool calls of an assistant message. */
-  readonly calls: readonly { readonly id: string; readonly name: string; readonly arguments: string }[];
-  /** For a tool message: the id of the call whose result it is. */
-  readonly callId: string | undefined;
-}
-
-export type Work =
-  | { readonly kind: 'chat'; readonly messages: readonly ChatMessage[] }
-  | { readonly kind: 'completion'; readonly prompt: string }
-  | { readonly kind: 'embeddings'; readonly texts: readonly string[] };
+export type * from '../../model/inference.ts';
 
 /** The parts that a message may have: only texts, or also images and others, for a server that gets them unchanged. */
 export type ContentParts = 'text' | 'any';
-
-export interface InferenceRequest {
-  readonly jobId: string;
-  readonly sessionId: string | undefined;
-  readonly work: Work;
-  readonly maxTokens: number | undefined;
-  readonly temperature: number | undefined;
-  readonly topP: number | undefined;
-  readonly seed: number | undefined;
-  readonly stop: readonly string[];
-  readonly tools: readonly Tool[];
-  readonly toolChoice: ToolChoice;
-  readonly format: AnswerFormat;
-  /** The body as received, for an engine that passes it on. */
-  readonly body: ExecuteRequest;
-}
 
 /** The same limit as OpenAI's; each text becomes an embedding in the result. */
 const MAX_TEXTS = 2048;

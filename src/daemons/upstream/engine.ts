@@ -1,6 +1,7 @@
 /** The engine of an upstream's executor: each call goes to the model that the job names. */
 import { type ErrorCode, OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
+import { asChat } from '../../wire/dialects/as-chat.ts';
 import type { Engine, EngineInfo, RunContext } from '../execution/engine.ts';
 import type { InferenceRequest } from '../execution/inference-request.ts';
 import { callOpenAi } from '../worker/openai-calls.ts';
@@ -39,20 +40,4 @@ export class UpstreamEngine implements Engine {
     if (error.details.reason === 'unreachable') this.#watch.unreachable(error);
     else if (!SAYS_NOTHING.has(error.code)) this.#watch.suspect();
   }
-}
-
-/**
- * A prompt becomes one user message: many servers have only the chat, and a model that was trained for it needs its
- * template. Only a request that came by our own `/v1/completions` asks for the text to go on.
- */
-function asChat(request: InferenceRequest): InferenceRequest {
-  const { work, body } = request;
-  if (work.kind !== 'completion' || body.raw_prompt === true) return request;
-  const { prompt: _, ...rest } = body;
-  const message = { role: 'user' as const, content: work.prompt };
-  return {
-    ...request,
-    work: { kind: 'chat', messages: [{ role: 'user', text: work.prompt, calls: [], callId: undefined }] },
-    body: { ...rest, messages: [message] },
-  };
 }

@@ -1,12 +1,13 @@
 /** One call to a server with an OpenAI-compatible API: an inference request in, its answer out. */
 import { OrchdError } from '../../model/errors.ts';
+import type { InferenceRequest } from '../../model/inference.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
+import { type ErrorReply, errorFromReply, protocolError, streamError } from '../../wire/dialects/errors.ts';
+import { objectOf } from '../../wire/dialects/json.ts';
+import { chatBody, DONE, embeddingRows, StreamedAnswer, usageOf } from '../../wire/dialects/openai-chat.ts';
 import type { StreamReply, Target } from '../../wire/outbound.ts';
 import { eachEvent } from '../../wire/sse-bytes.ts';
 import type { RunContext } from '../execution/engine.ts';
-import type { InferenceRequest } from '../execution/inference-request.ts';
-import { objectOf, StreamedAnswer, usageOf } from './openai-answer.ts';
-import { errorFromReply, protocolError } from './openai-errors.ts';
 
 /** The server of a call, and the model there. */
 export interface OpenAiServer {
@@ -22,29 +23,6 @@ const IDLE_TIMEOUT_MS = 300_000;
 const MAX_EVENT_CHARS = 4 * 2 ** 20;
 const MAX_ERROR_BYTES = 64 * 1024;
 const MAX_EMBEDDINGS_BYTES = 64 * 2 ** 20;
-
-/** The fields of a request that are passed on; the others are not for the server. */
-const PASSED_FIELDS = [
-  'prompt',
-  'messages',
-  'input',
-  'max_tokens',
-  'temperature',
-  'top_p',
-  'top_k',
-  'min_p',
-  'seed',
-  'stop',
-  'tools',
-  'tool_choice',
-  'parallel_tool_calls',
-  'response_format',
-  'frequency_penalty',
-  'presence_penalty',
-  'repetition_penalty',
-  'logit_bias',
-  'reasoning_effort',
-] as const;
 
 /** Thrown to stop reading a stream of which nothing more is needed. */
 const STOP_READING = Symbol('stop reading');
@@ -74,30 +52,62 @@ export const openAiHeaders = (key: string | undefined): Record<string, string> =
   ...(key !== undefined && { authorization: `Bearer ${key}` }),
 });
 
-async function stream(
+/** How the errors of a server are read: what they mean depends on who runs it. */
+export interface ErrorReading {
+  ofReply(reply: ErrorReply): OrchdError;
+  inStream(error: unknown, hasBegun: boolean): OrchdError;
+}
+
+const SERVER_ERRORS: ErrorReading = { ofReply: errorFromReply, inStream: streamError };
+
+const stream = (
   server: OpenAiServer,
   request: InferenceRequest,
-  { signal, emit }: RunContext,
+  context: RunContext,
+): Promise<ExecutionResult> => {
+  const path = request.work.kind === 'chat' ? '/v1/chat/completions' : '/v1/completions';
+  return streamChat(server, { path, body: chatBody(request, server.model, STREAM_FIELDS) }, context);
+};
+
+/** The fields of a request for a stream that ends with the number of tokens. */
+export const STREAM_FIELDS = { stream: true, stream_options: { include_usage: true } } as const;
+
+/** Sends a request for a stream of chunks, and reads the answer from it. */
+export async function streamChat(
+  { target, headers }: Pick<OpenAiServer, 'target' | 'headers'>,
+  { path, body, timeoutMs, idleMs }: ChatCall,
+  context: RunContext,
+  errors: ErrorReading = SERVER_ERRORS,
 ): Promise<ExecutionResult> {
-  const reply = await server.target.stream({
+  const reply = await target.stream({
     method: 'POST',
-    path: request.work.kind === 'chat' ? '/v1/chat/completions' : '/v1/completions',
-    headers: server.headers,
-    body: bodyOf(server, request, { stream: true, stream_options: { include_usage: true } }),
-    timeoutMs: RESPONSE_TIMEOUT_MS,
-    idleMs: IDLE_TIMEOUT_MS,
-    signal,
+    path,
+    headers,
+    body: JSON.stringify(body),
+    timeoutMs: timeoutMs ?? RESPONSE_TIMEOUT_MS,
+    idleMs: idleMs ?? IDLE_TIMEOUT_MS,
+    signal: context.signal,
   });
-  if (reply.status !== 200) throw errorFromReply(reply.status, reply.headers, await readErrorBody(reply));
-  if (!reply.headers['content-type']?.startsWith('text/event-stream')) {
+  if (reply.status !== 200) throw errors.ofReply({ ...reply, body: await readErrorBody(reply) });
+  if (!isEventStream(reply)) {
     reply.close();
     throw protocolError('answered with something else than a stream');
   }
-  const answer = new StreamedAnswer(emit);
+  const answer = new StreamedAnswer(context, errors.inStream);
   const ended = await readToEnd(reply, answer);
   if (!ended && !answer.finished) throw protocolError('ended its stream without an end', 'connection_lost');
   return answer.result();
 }
+
+export interface ChatCall {
+  readonly path: string;
+  readonly body: object;
+  readonly timeoutMs?: number;
+  readonly idleMs?: number;
+}
+
+export const isEventStream = ({ headers }: StreamReply): boolean =>
+  headers['content-type']?.startsWith('text/event-stream') ?? false;
 
 async function embed(
   server: OpenAiServer,
@@ -108,40 +118,34 @@ async function embed(
     method: 'POST',
     path: '/v1/embeddings',
     headers: server.headers,
-    body: bodyOf(server, request, { encoding_format: 'float' }),
+    body: JSON.stringify(chatBody(request, server.model, { encoding_format: 'float' })),
     timeoutMs: RESPONSE_TIMEOUT_MS,
     maxBytes: MAX_EMBEDDINGS_BYTES,
     signal,
   });
-  if (status !== 200) throw errorFromReply(status, headers, body.subarray(0, MAX_ERROR_BYTES));
+  if (status !== 200) throw errorFromReply({ status, headers, body: body.subarray(0, MAX_ERROR_BYTES) });
   const answer = objectOf(body.toString());
   const texts = request.work.kind === 'embeddings' ? request.work.texts : [];
   const usage = usageOf(answer['usage']);
-  return { embeddings: rowsOf(answer['data'], texts.length), ...(usage && { usage }) };
-}
-
-function bodyOf({ model }: OpenAiServer, { body }: InferenceRequest, more: object): string {
-  const fields = body as Readonly<Record<string, unknown>>;
-  const passed = PASSED_FIELDS.flatMap((name) => {
-    const value = fields[name];
-    return value === undefined || value === null ? [] : [[name, value] as const];
-  });
-  return JSON.stringify({ ...Object.fromEntries(passed), model, ...more });
+  return { embeddings: embeddingRows(answer['data'], texts.length), ...(usage && { usage }) };
 }
 
 /** Whether the server got the request, and its answer was lost: the connection broke, or it took too long. */
-const mayHaveRun = (error: unknown): boolean =>
+export const mayHaveRun = (error: unknown): boolean =>
   error instanceof OrchdError && LOST_ANSWERS.has(error.details.reason ?? '');
 
 const LOST_ANSWERS: ReadonlySet<string> = new Set(['connection_lost', 'timeout', 'idle']);
 
-/** Reads up to `[DONE]`, and returns whether it came. */
+/**
+ * Reads up to `[DONE]`, and returns whether it came. A connection that breaks after the finish reason has lost nothing of
+ * the answer.
+ */
 async function readToEnd(reply: StreamReply, answer: StreamedAnswer): Promise<boolean> {
   try {
     await eachEvent(
       reply,
       ({ data }) => {
-        if (data === '[DONE]') throw STOP_READING;
+        if (data === DONE) throw STOP_READING;
         answer.addChunk(data);
       },
       MAX_EVENT_CHARS,
@@ -149,11 +153,13 @@ async function readToEnd(reply: StreamReply, answer: StreamedAnswer): Promise<bo
     return false;
   } catch (error) {
     if (error === STOP_READING) return true;
+    if (answer.finished && mayHaveRun(error)) return false;
     throw error;
   }
 }
 
-async function readErrorBody(reply: StreamReply): Promise<Buffer> {
+/** The beginning of the body of an error. */
+export async function readErrorBody(reply: StreamReply): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
@@ -166,20 +172,4 @@ async function readErrorBody(reply: StreamReply): Promise<Buffer> {
     if (error !== STOP_READING) return Buffer.alloc(0);
   }
   return Buffer.concat(pieces);
-}
-
-function rowsOf(data: unknown, count: number): number[][] {
-  if (!Array.isArray(data) || data.length !== count) throw protocolError('sent another number of embeddings');
-  const rows = new Array<number[]>(count);
-  data.forEach((item: unknown, at) => {
-    const { embedding, index } = (item ?? {}) as { embedding?: unknown; index?: unknown };
-    if (!Array.isArray(embedding) || !embedding.every((value) => Number.isFinite(value))) {
-      throw protocolError('sent an embedding that is not a list of numbers');
-    }
-    rows[Number.isInteger(index) ? (index as number) : at] = embedding as number[];
-  });
-  if (Object.keys(rows).length !== count || rows.length !== count) {
-    throw protocolError('sent embeddings out of their places');
-  }
-  return rows;
 }

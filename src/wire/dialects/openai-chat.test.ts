@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AnswerPiece } from '../execution/engine.ts';
-import { StreamedAnswer } from './openai-answer.ts';
+import type { AnswerPiece } from '../../model/inference.ts';
+import { StreamedAnswer } from './openai-chat.ts';
 
 const chunk = (choice: object, more: object = {}): string => JSON.stringify({ choices: [choice], ...more });
 
 test('text, finish reason and usage are collected; empty text is not emitted', () => {
   const pieces: AnswerPiece[] = [];
-  const answer = new StreamedAnswer((piece) => pieces.push(piece));
+  const answer = new StreamedAnswer({ emit: (piece) => pieces.push(piece), noteUsage: () => undefined });
   answer.addChunk(chunk({ delta: { role: 'assistant', content: '' } }));
   answer.addChunk(chunk({ delta: { content: 'a' } }));
   assert.equal(answer.finished, false);
@@ -33,13 +33,16 @@ const INVALID_CHUNKS: [string, string][] = [
 ];
 for (const [what, data] of INVALID_CHUNKS) {
   test(`a chunk with ${what} is a protocol error`, () => {
-    const answer = new StreamedAnswer(() => assert.fail('nothing may be emitted'));
+    const answer = new StreamedAnswer({
+      emit: () => assert.fail('nothing may be emitted'),
+      noteUsage: () => undefined,
+    });
     assert.throws(() => answer.addChunk(data), { code: 'WORKER_PROTOCOL' });
   });
 }
 
 test('an unknown finish reason counts as stop, and invalid usage is ignored', () => {
-  const answer = new StreamedAnswer(() => undefined);
+  const answer = new StreamedAnswer({ emit: () => undefined, noteUsage: () => undefined });
   answer.addChunk(chunk({ finish_reason: 'constructor' }, { usage: { prompt_tokens: -1 } }));
   assert.deepEqual(answer.result(), { text: '', finish_reason: 'stop' });
 });

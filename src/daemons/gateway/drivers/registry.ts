@@ -1,0 +1,43 @@
+/** The drivers by their names in the configuration. What a driver can do is in its `abilities`. */
+import type { Env } from '../../../kit/env/env.ts';
+import type { DriverName, SeatOrder } from '../../../model/gateway-wire.ts';
+import type { Address } from '../../../wire/outbound.ts';
+import type { Driver } from '../driver.ts';
+import { AnthropicBatchesDriver } from './anthropic-batches.ts';
+import { AnthropicMessagesDriver, anthropicHeaders } from './anthropic-messages.ts';
+import { OpenAiChatDriver } from './openai-chat.ts';
+import { OpenAiResponsesDriver } from './openai-responses.ts';
+import { ProviderApi, type ProviderTimes } from './provider-api.ts';
+
+export interface DriverParts {
+  readonly env: Env;
+  /** Differences from PROVIDER_TIMES. */
+  readonly times?: Partial<ProviderTimes>;
+  /** Resolves a host name; the system's resolver by default. */
+  readonly resolve?: (host: string) => Promise<readonly Address[]>;
+}
+
+type Headers = Record<string, string>;
+
+interface DriverEntry {
+  headers(key: string | undefined): Headers;
+  make(api: ProviderApi, keep: boolean): Driver;
+}
+
+const bearer = (key: string | undefined): Headers =>
+  key === undefined ? {} : { authorization: `Bearer ${key}` };
+
+const ENTRIES: Readonly<Record<DriverName, DriverEntry>> = {
+  'openai-chat': { headers: bearer, make: (api, keep) => new OpenAiChatDriver(api, keep) },
+  'openai-responses': { headers: bearer, make: (api, keep) => new OpenAiResponsesDriver(api, keep) },
+  'anthropic-messages': { headers: anthropicHeaders, make: (api) => new AnthropicMessagesDriver(api) },
+  'anthropic-batches': { headers: anthropicHeaders, make: (api) => new AnthropicBatchesDriver(api) },
+};
+
+/** Makes the driver of a seat. Throws CONFIG_INVALID where the URL cannot be called. */
+export function driverOf(order: SeatOrder, { env, times, resolve }: DriverParts): Driver {
+  const { driver, url, key, slots, keep } = order;
+  const entry = ENTRIES[driver];
+  const api = new ProviderApi({ env, url, key, headers: entry.headers(key), slots, times, resolve });
+  return entry.make(api, keep);
+}

@@ -1,0 +1,172 @@
+/**
+ * Translates the errors of servers and providers into OrchdErrors. `errorFromReply` and `streamError` are for servers
+ * that people run themselves (workers, upstreams); `providerError` and `providerStreamError` are for paid accounts, where
+ * it matters whether the provider has done, and charges for, any work.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import { type ErrorDetails, OrchdError } from '../../model/errors.ts';
+import { type TurnedAwayReason, upstreamReason } from '../../model/reasons.ts';
+import { retryAfterMs } from './retry-after.ts';
+
+/** An answer with an error status; `body` is its beginning. */
+export interface ErrorReply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+const MAX_MESSAGE_CHARS = 500;
+const MAX_SERVER_WAIT_MS = 3_600_000;
+const MAX_PROVIDER_WAIT_MS = 24 * 3_600_000;
+const TOO_LONG =
+  /context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length)|prompt is too long/i;
+
+export function errorFromReply({ status, headers, body }: ErrorReply): OrchdError {
+  const text = answered('upstream', status, body);
+  const wait = retryAfterMs(headers, MAX_SERVER_WAIT_MS, undefined);
+  const retryAfter: ErrorDetails = wait === undefined ? {} : { retryAfterMs: wait };
+  if (status === 429) return new OrchdError('RATE_LIMITED', text, { ...retryAfter, policyLabel: 'upstream' });
+  if (status === 503) return new OrchdError('WORKER_BUSY', text, retryAfter);
+  if (status === 401 || status === 403) {
+    return new OrchdError(
+      'EXECUTION_FAILED',
+      `the upstream does not accept the key of this worker (${status})`,
+    );
+  }
+  return requestError(status, text, status >= 500 || status === 408);
+}
+
+/** The error for an error object in the middle of a stream. */
+export function streamError(error: unknown): OrchdError {
+  const message = messageOf(error);
+  return TOO_LONG.test(message)
+    ? new OrchdError('CONTEXT_TOO_LONG', message)
+    : new OrchdError('EXECUTION_FAILED', `the upstream failed: ${message}`, { retriable: true });
+}
+
+export const protocolError = (what: string, reason?: 'connection_lost'): OrchdError =>
+  new OrchdError('WORKER_PROTOCOL', `the upstream ${what}`, reason === undefined ? {} : { reason });
+
+/** Error codes and types of providers that say why a request was turned away. */
+const TURNED_AWAY_CODES: ReadonlyMap<string, TurnedAwayReason> = new Map([
+  ['insufficient_quota', 'quota'],
+  ['billing_hard_limit_reached', 'quota'],
+  ['billing_not_active', 'quota'],
+  ['billing_error', 'quota'],
+  ['rate_limit_exceeded', 'rate_limited'],
+  ['rate_limit_error', 'rate_limited'],
+  ['overloaded_error', 'overloaded'],
+  ['server_overloaded', 'overloaded'],
+  ['authentication_error', 'auth_required'],
+  ['permission_error', 'auth_required'],
+  ['invalid_api_key', 'auth_required'],
+]);
+/** Anthropic reports an empty account with 400 and the type of any other invalid request. */
+const NO_CREDIT = /credit balance is too low/i;
+
+/** Errors of a provider that the same request would get again. */
+const ABOUT_THE_REQUEST: ReadonlySet<string> = new Set([
+  'invalid_request_error',
+  'invalid_prompt',
+  'not_found_error',
+  'request_too_large',
+]);
+
+/**
+ * The error for an answer of a provider to a request that would have begun a generation. A 500 is the provider's own: it
+ * charges nothing for it. Any other 5xx may come from a proxy that has lost the answer, which proves nothing; so does a
+ * 503 that is not in the provider's form.
+ */
+export function providerError(reply: ErrorReply, now: number): OrchdError {
+  const { status, body } = reply;
+  const reason = turnedAwayBy(reply);
+  // The provider's own message about a key may quote parts of it.
+  const text =
+    reason === 'auth_required'
+      ? `the provider does not accept the key (${status})`
+      : answered('provider', status, body);
+  if (reason !== undefined)
+    return turnedAway(reason, text, retryAfterMs(reply.headers, MAX_PROVIDER_WAIT_MS, now));
+  if (status > 500) return new OrchdError('UNKNOWN_OUTCOME', text);
+  return requestError(status, text, status === 500 || status === 408);
+}
+
+function turnedAwayBy({ status, body }: ErrorReply): TurnedAwayReason | undefined {
+  const error = errorIn(body);
+  const code = codesOf(error)
+    .map((each) => TURNED_AWAY_CODES.get(each))
+    .find((each) => each !== undefined);
+  if (status === 429) return code === 'quota' ? 'quota' : 'rate_limited';
+  if (status === 402 || (status === 400 && NO_CREDIT.test(messageOf(error)))) return 'quota';
+  if (status === 401 || status === 403) return code === 'quota' ? 'quota' : 'auth_required';
+  if (status === 529) return 'overloaded';
+  return status === 503 && error !== undefined ? 'overloaded' : undefined;
+}
+
+/**
+ * The error for an error object inside of a stream that began with 200, or in the result of a call. Only a call that
+ * has not `begun`, of which nothing was counted or sent, was turned away.
+ */
+export function providerStreamError(error: unknown, hasBegun: boolean): OrchdError {
+  const message = messageOf(error);
+  const text = `the provider failed: ${message}`;
+  const codes = codesOf(error);
+  const reason = codes.map((each) => TURNED_AWAY_CODES.get(each)).find((each) => each !== undefined);
+  if (reason !== undefined && !hasBegun) return turnedAway(reason, text, undefined);
+  if (TOO_LONG.test(message)) return new OrchdError('CONTEXT_TOO_LONG', text);
+  const retriable = !codes.some((code) => ABOUT_THE_REQUEST.has(code));
+  return new OrchdError('EXECUTION_FAILED', text, { retriable });
+}
+
+const TURNED_AWAY_ERRORS = {
+  rate_limited: 'RATE_LIMITED',
+  quota: 'RATE_LIMITED',
+  overloaded: 'WORKER_BUSY',
+  auth_required: 'EXECUTION_FAILED',
+} as const satisfies Record<TurnedAwayReason, string>;
+
+export function turnedAway(reason: TurnedAwayReason, text: string, waitMs: number | undefined): OrchdError {
+  return new OrchdError(TURNED_AWAY_ERRORS[reason], text, {
+    reason,
+    turnedAway: reason,
+    retriable: true,
+    ...(waitMs !== undefined && { retryAfterMs: waitMs }),
+    ...(TURNED_AWAY_ERRORS[reason] === 'RATE_LIMITED' && { policyLabel: 'provider' }),
+  });
+}
+
+/** The error for an answer that is about the request itself, or about the server. */
+function requestError(status: number, text: string, retriable: boolean): OrchdError {
+  if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(text)) {
+    return new OrchdError('CONTEXT_TOO_LONG', text);
+  }
+  const reason = upstreamReason(status);
+  return new OrchdError('EXECUTION_FAILED', text, { retriable, ...(reason !== undefined && { reason }) });
+}
+
+function answered(who: 'upstream' | 'provider', status: number, body: Buffer): string {
+  const detail = messageOf(errorIn(body));
+  return detail === '' ? `the ${who} answered ${status}` : `the ${who} answered ${status}: ${detail}`;
+}
+
+/** The error object of a body; undefined where the body is no JSON object. */
+function errorIn(body: Buffer): unknown {
+  try {
+    const value = JSON.parse(body.toString()) as { error?: unknown } | null;
+    return typeof value === 'object' ? (value?.error ?? value ?? undefined) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function codesOf(error: unknown): string[] {
+  const { code, type } = (error ?? {}) as Record<string, unknown>;
+  return [code, type].filter((word) => typeof word === 'string');
+}
+
+export function messageOf(error: unknown): string {
+  if (typeof error === 'string') return error.slice(0, MAX_MESSAGE_CHARS);
+  const { code, type, message } = (error ?? {}) as Record<string, unknown>;
+  const words = [code ?? type, message].filter((word) => typeof word === 'string');
+  return words.join(': ').slice(0, MAX_MESSAGE_CHARS);
+}
