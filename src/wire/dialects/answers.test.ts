@@ -7,7 +7,7 @@ import { batchResult, batchState, resultLine } from './anthropic-batches.ts';
 import { messageResult, messageUsage } from './anthropic-messages.ts';
 import { MessageAnswer } from './anthropic-stream.ts';
 import { completionResult, StreamedAnswer, usageOf } from './openai-chat.ts';
-import { responseResult } from './openai-responses.ts';
+import { hasEnded, responseResult } from './openai-responses.ts';
 import { ResponsesAnswer } from './openai-responses-stream.ts';
 
 function listener() {
@@ -198,6 +198,12 @@ for (const [response, expected] of ENDS) {
     assert.deepEqual(responseResult({ ...response, output: said('a') }), { text: 'a', ...expected });
   });
 }
+
+test('only the statuses of an end are an end', () => {
+  for (const status of ['queued', 'in_progress', 'something new', undefined])
+    assert.equal(hasEnded({ status }), false);
+  assert.equal(hasEnded({ status: 'incomplete' }), true);
+});
 
 test('a response that failed or was cancelled has no result', () => {
   const limited = {
