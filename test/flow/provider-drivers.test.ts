@@ -154,6 +154,17 @@ test('openai-responses: a response that fails is a failure; one that is gone is 
   assert.equal(provider.generations.length, 1);
 });
 
+test('openai-responses: a provider that answers nothing usable is asked for a limited time', async (t) => {
+  const { provider, driver } = await seat(t, 'openai-responses', { times: { lostMs: 0 } });
+  await driver.run(new Call());
+  const id = provider.ledger.bills[0]?.id;
+  for (const status of [500, 200, 429]) {
+    provider.stage.readFaults.push(status);
+    assert.equal((await failureOf(driver.resume(new Call().earlier(id)))).code, 'UNKNOWN_OUTCOME');
+  }
+  assert.equal((await driver.resume(new Call().earlier(id))).text, ANSWER);
+});
+
 test('openai-responses: a cancel is an order to the provider, and brings the tokens so far', async (t) => {
   const { provider, driver } = await seat(t, 'openai-responses');
   provider.stage.hold('before-end');

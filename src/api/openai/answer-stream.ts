@@ -12,6 +12,7 @@ import type { TokenEvent } from '../../model/worker-wire.ts';
 import { openEventStream } from '../../wire/event-stream.ts';
 import { writeInPieces } from '../../wire/pieces.ts';
 import { DONE, failureText } from '../stream-end.ts';
+import { reasoningOf } from './collect-output.ts';
 import { type AnswerChunks, textChunks, toolCallChunks } from './formats.ts';
 import type { JobListener } from './job-sink.ts';
 import type { JobResult, LargeResults } from './large-results.ts';
@@ -33,6 +34,9 @@ export interface AnswerStreamParts {
 export class AnswerStream implements JobListener {
   readonly #parts: AnswerStreamParts;
   readonly #transcript = new Transcript();
+  /** What the model has thought. A retry may think something else: then no more of it is sent, and the answer goes on. */
+  readonly #reasoning = new Transcript();
+  #hasOtherThoughts = false;
   #out: Writable | undefined;
   #stopQueuePosition: Cancel = () => undefined;
   /** Chunks not written yet: `flush` writes all chunks of one batch of job events at once. */
@@ -70,6 +74,7 @@ export class AnswerStream implements JobListener {
 
   token(text: string, delta: TokenEvent['delta']): void {
     if (this.#isEnded) return;
+    this.#addReasoning(reasoningOf(delta));
     const newText = this.#transcript.add(text);
     if (newText === undefined) return this.#failAsContradicted();
     if (newText !== '') this.#append(this.#parts.chunks.text(newText));
@@ -81,9 +86,11 @@ export class AnswerStream implements JobListener {
 
   reset(cause: 'attempt' | 'gap'): void {
     // Fragments of tool calls are not recorded, so repeated ones cannot be recognised and left out.
-    if (this.#sentToolCalls) this.#failAsContradicted();
-    else if (cause === 'attempt') this.#transcript.restart();
-    else this.#transcript.markGap();
+    if (this.#sentToolCalls) return this.#failAsContradicted();
+    for (const transcript of [this.#transcript, this.#reasoning]) {
+      if (cause === 'attempt') transcript.restart();
+      else transcript.markGap();
+    }
   }
 
   ended(result: JobResult): void {
@@ -117,7 +124,9 @@ export class AnswerStream implements JobListener {
     const { toolCalls, finishReason, usage } = completed;
     const remainder = this.#transcript.remainder(completed.text);
     if (remainder === undefined) return undefined;
-    const parts = [this.#first(), yield* textChunks(chunks, remainder)];
+    const parts = [this.#first()];
+    parts.push(yield* textChunks(chunks.reasoning, this.#lastReasoning(completed.reasoning)));
+    parts.push(yield* textChunks(chunks.text, remainder));
     if (!this.#sentToolCalls) parts.push(yield* toolCallChunks(chunks, toolCalls));
     parts.push(chunks.last(finishReason));
     if (includeUsage) parts.push(chunks.usage(usage));
@@ -148,6 +157,19 @@ export class AnswerStream implements JobListener {
       this.failed(toOrchdError(error));
     }
     this.flush();
+  }
+
+  #addReasoning(reasoning: string): void {
+    if (reasoning === '' || this.#hasOtherThoughts) return;
+    const newText = this.#reasoning.add(reasoning);
+    if (newText === undefined) this.#hasOtherThoughts = true;
+    else if (newText !== '') this.#append(this.#parts.chunks.reasoning(newText));
+  }
+
+  /** The part of the whole reasoning that was not sent; none if something else was sent. */
+  #lastReasoning(whole: string | undefined): string {
+    if (whole === undefined || this.#hasOtherThoughts) return '';
+    return this.#reasoning.remainder(whole) ?? '';
   }
 
   #append(text: string): void {

@@ -18,6 +18,8 @@ export interface AnswerChunks {
   /** Sent before the first text or tool call; empty for completions. */
   readonly first: string;
   text(text: string): string;
+  /** What the model thinks before it answers; empty for completions, which have no place for it. */
+  reasoning(text: string): string;
   toolCalls(calls: readonly unknown[]): string;
   last(finishReason: string): string;
   usage(usage: OpenAiUsage): string;
@@ -43,11 +45,12 @@ function chunkFrame(
 }
 
 export const CHAT_FORMAT: OpenAiFormat<ChatCompletion> = {
-  whole: ({ jobId, created, model }, text, { finishReason, toolCalls, usage }) => {
+  whole: ({ jobId, created, model }, text, { finishReason, toolCalls, usage, reasoning = '' }) => {
     const message = {
       role: 'assistant' as const,
       content: text === '' && toolCalls.length > 0 ? null : text,
       refusal: null,
+      ...(reasoning !== '' && { reasoning_content: reasoning }),
       ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
     };
     return {
@@ -67,6 +70,7 @@ export const CHAT_FORMAT: OpenAiFormat<ChatCompletion> = {
     return {
       first: `${before}"delta":{"role":"assistant","content":""${unfinished}`,
       text: (text) => start + JSON.stringify(text) + unfinished,
+      reasoning: (text) => `${before}"delta":{"reasoning_content":${JSON.stringify(text)}${unfinished}`,
       toolCalls: (calls) => `${before}"delta":{"tool_calls":${JSON.stringify(calls)}${unfinished}`,
       last: (reason) =>
         `${before}"delta":{},"logprobs":null,"finish_reason":${JSON.stringify(reason)}${after}`,
@@ -92,6 +96,7 @@ export const COMPLETION_FORMAT: OpenAiFormat<TextCompletion> = {
     return {
       first: '',
       text: (text) => start + JSON.stringify(text) + unfinished,
+      reasoning: () => '',
       toolCalls: () => '',
       last: (reason) => `${start}"","logprobs":null,"finish_reason":${JSON.stringify(reason)}${after}`,
       usage: (usage) => event({ ...fields, choices: [], usage }),
@@ -103,11 +108,12 @@ export const COMPLETION_FORMAT: OpenAiFormat<TextCompletion> = {
 const CALLS_PER_CHUNK = 100;
 const CHARS_PER_CHUNK = 2 ** 16;
 
-export function* textChunks(chunks: AnswerChunks, text: string): Sliced<string> {
+/** A text as chunks, each of which `chunk` makes. */
+export function* textChunks(chunk: (text: string) => string, text: string): Sliced<string> {
   const parts: string[] = [];
   for (let start = 0; start < text.length; ) {
     const end = pieceEnd(text, start);
-    parts.push(chunks.text(text.slice(start, end)));
+    parts.push(chunk(text.slice(start, end)));
     start = end;
     yield;
   }

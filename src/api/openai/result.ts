@@ -12,11 +12,15 @@ export interface OpenAiUsage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
   readonly total_tokens: number;
+  readonly prompt_tokens_details?: { readonly cached_tokens: number };
+  readonly completion_tokens_details?: { readonly reasoning_tokens: number };
 }
 
 export interface CompletionResult {
   /** Undefined if the result has no text; the text is then what the token events contained. */
   readonly text: string | undefined;
+  /** What the model has thought; undefined if the result does not have it. */
+  readonly reasoning: string | undefined;
   readonly finishReason: string;
   readonly toolCalls: readonly ToolCall[];
   readonly usage: OpenAiUsage;
@@ -42,6 +46,7 @@ export function* completionResultOf(result: unknown, tokens: number): Sliced<Com
   const reason = fields['finish_reason'];
   return {
     text: yield* textOf(result, fields, tokens),
+    reasoning: typeof fields['reasoning'] === 'string' ? fields['reasoning'] : undefined,
     finishReason: typeof reason === 'string' ? reason : toolCalls.length > 0 ? 'tool_calls' : 'stop',
     toolCalls,
     usage: usageOf(fields['usage'], tokens),
@@ -119,8 +124,13 @@ function* textOf(
 }
 
 function usageOf(usage: unknown, tokens: number): OpenAiUsage {
-  const { prompt_tokens, completion_tokens } = isUsage.Check(usage)
-    ? usage
-    : { prompt_tokens: 0, completion_tokens: tokens };
-  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+  const known: Usage = isUsage.Check(usage) ? usage : { prompt_tokens: 0, completion_tokens: tokens };
+  const { prompt_tokens, completion_tokens, cache_read_tokens: cached, reasoning_tokens: reasoning } = known;
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    ...(cached !== undefined && { prompt_tokens_details: { cached_tokens: cached } }),
+    ...(reasoning !== undefined && { completion_tokens_details: { reasoning_tokens: reasoning } }),
+  };
 }

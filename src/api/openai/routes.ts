@@ -137,9 +137,10 @@ function answer<B>(
   });
   if (parsed.stream)
     return streamed(dependencies, call, parsed, (job) => format.chunks(headOf(job), parsed.includeUsage));
-  return collected(dependencies, call, parsed, function* (job, result, { text, tokens }) {
+  return collected(dependencies, call, parsed, function* (job, result, { text, reasoning, tokens }) {
     const completed = yield* completionResultOf(result, tokens);
-    return format.whole(headOf(job), completed.text ?? text, completed);
+    const thought = completed.reasoning ?? reasoning;
+    return format.whole(headOf(job), completed.text ?? text, { ...completed, reasoning: thought });
   });
 }
 

@@ -64,6 +64,12 @@ const UsageView = answerObject('Usage', {
   prompt_tokens: Type.Integer(),
   completion_tokens: Type.Integer(),
   total_tokens: Type.Integer(),
+  prompt_tokens_details: Type.Optional(
+    Type.Object({ cached_tokens: Type.Integer() }, { description: 'If the backend has told' }),
+  ),
+  completion_tokens_details: Type.Optional(
+    Type.Object({ reasoning_tokens: Type.Integer() }, { description: 'If the backend has told' }),
+  ),
 });
 export type UsageView = Shape<typeof UsageView>;
 
@@ -84,6 +90,9 @@ export const ChatCompletion = answerObject('ChatCompletion', {
         role: Type.Literal('assistant'),
         content: orNull(Type.String()),
         refusal: Type.Null(),
+        reasoning_content: Type.Optional(
+          Type.String({ description: 'What the model has thought before its answer, if it shows it' }),
+        ),
         tool_calls: Type.Optional(Type.Array(ToolCall)),
       }),
     }),

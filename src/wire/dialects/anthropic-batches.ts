@@ -17,8 +17,8 @@ export interface BatchState {
   readonly resultsUrl: string | undefined;
   /** Milliseconds since 1970; undefined where the provider says nothing that can be read. */
   readonly createdAt: number | undefined;
-  /** How many requests it has; undefined where the provider does not say. */
-  readonly requests: number | undefined;
+  /** How many requests it has; 0 where the provider does not say. */
+  readonly requests: number;
 }
 
 export function batchState(batch: JsonObject): BatchState {
@@ -31,7 +31,7 @@ export function batchState(batch: JsonObject): BatchState {
     hasEnded: status === 'ended',
     resultsUrl: typeof url === 'string' ? url : undefined,
     createdAt: Number.isNaN(createdAt) ? undefined : createdAt,
-    requests: counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0),
+    requests: counts.reduce((sum, count) => sum + count, 0),
   };
 }
 

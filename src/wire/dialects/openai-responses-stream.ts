@@ -87,7 +87,7 @@ export class ResponsesAnswer {
     if (typeof fields['id'] === 'string') this.#id ??= fields['id'];
     const usage = responseUsage(fields['usage']);
     if (usage) this.#listener.noteUsage(usage);
-    if (typeof fields['status'] === 'string' && hasEnded(fields)) this.#response = fields;
+    if (hasEnded(fields)) this.#response = fields;
   }
 
   /** A response that has an id was accepted. */

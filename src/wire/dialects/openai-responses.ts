@@ -118,8 +118,10 @@ function reasoningOf(body: JsonObject): JsonObject | undefined {
   return Object.keys(reasoning).length > 0 ? reasoning : undefined;
 }
 
-/** Whether a response has ended, by its `status`. */
-export const hasEnded = ({ status }: JsonObject): boolean => status !== 'in_progress' && status !== 'queued';
+const LAST_STATUSES: ReadonlySet<unknown> = new Set(['completed', 'incomplete', 'failed', 'cancelled']);
+
+/** Whether a response has ended. An object without a known status is no response, and says nothing. */
+export const hasEnded = ({ status }: JsonObject): boolean => LAST_STATUSES.has(status);
 
 /** The result of a response that has ended; throws an OrchdError where it has not succeeded. */
 export function responseResult(response: JsonObject): ExecutionResult {

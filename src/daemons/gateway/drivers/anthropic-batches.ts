@@ -130,7 +130,7 @@ export class AnthropicBatchesDriver implements Driver {
     const lookedSince = clock.monotonic();
     const id = await this.#api.poll(signal, times.waitMs, async () => {
       const batches = await this.#listSince(begunAt - CLOCK_SKEW_MS, signal);
-      const open = batches.filter(({ id, requests }) => !strangers.has(id) && (requests ?? 1) === 1);
+      const open = batches.filter(({ id, requests }) => !strangers.has(id) && requests <= 1);
       for (const batch of open.filter(({ hasEnded }) => hasEnded)) {
         if (await this.#isOurs(batch, tag, signal)) return batch.id;
         strangers.add(batch.id);

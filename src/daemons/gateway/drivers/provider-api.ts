@@ -34,8 +34,9 @@ export interface ProviderTimes {
 }
 
 export const PROVIDER_TIMES: ProviderTimes = {
-  responseMs: 600_000,
-  idleMs: 300_000,
+  // A model that thinks for minutes may say nothing meanwhile, and giving up makes an outcome unknown.
+  responseMs: 900_000,
+  idleMs: 900_000,
   readMs: 30_000,
   polls: { baseDelayMs: 1000, maxDelayMs: 30_000, jitter: 0.2 },
   lostMs: 3_600_000,
@@ -252,4 +253,4 @@ function outcomeOf(thrown: unknown): OrchdError {
 const PASSING: ReadonlySet<ErrorCode> = new Set(['WORKER_UNAVAILABLE', 'WORKER_TIMEOUT', 'WORKER_PROTOCOL']);
 
 const isPassing = (error: unknown): error is OrchdError =>
-  error instanceof OrchdError && PASSING.has(error.code);
+  error instanceof OrchdError && PASSING.has(error.code) && error.details.reason !== 'too_large';
