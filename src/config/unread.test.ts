@@ -13,7 +13,7 @@ import { resolveConfig } from './resolve.ts';
 import type { RawConfig } from './schema.ts';
 
 /** Settings without an effect so far; config.example.yaml says so of each. */
-const NO_EFFECT_YET = ['pool.timeoutMs', 'pool.url', 'recovery.orphanReconciliation'];
+const NO_EFFECT_YET = ['recovery.orphanReconciliation'];
 
 const ROOT = join(import.meta.dirname, '../..');
 

@@ -30,6 +30,8 @@ export interface BackendInfo {
   readonly hasForeignModels?: boolean | undefined;
   /** Models that it had and no longer has, for messages about jobs that name one. */
   readonly formerModels?: readonly string[] | undefined;
+  /** The timeout of a try there, for jobs without a `timeout_ms` of their own; undefined: that of the settings. */
+  readonly timeoutMs?: number | undefined;
   /** Why it takes no jobs now, for people; undefined while it does. */
   readonly outage?: string | undefined;
   /** The pool and device of a worker; undefined for other backends. */
@@ -178,6 +180,8 @@ export interface BackendListener {
    * inspected again if the backend comes back under the same name.
    */
   gone(name: string): void;
+  /** The backend may take an offer before the time that its busy answer named. */
+  free?(name: string): void;
 }
 
 /** Backends that come, go and change their slots: workers of pools, seats of a gateway, consumers of a stream. */

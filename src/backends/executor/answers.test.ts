@@ -4,7 +4,7 @@ import type { ExecutionEvent } from '../../core/ports/backend.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { MAX_PROGRESS_CHARS } from '../../model/worker-wire.ts';
 import type { StreamReply } from '../../wire/outbound.ts';
-import { readExecution } from './worker-answers.ts';
+import { readExecution } from './answers.ts';
 
 async function read(stream: string): Promise<{ events: ExecutionEvent[]; end: unknown }> {
   const reply = {
