@@ -1,7 +1,8 @@
 /** The section `gateway`: the service in front of scarce LLM accounts, and the accounts (seats) that it has. */
 import { type Static, Type } from 'typebox';
 import type { DriverName } from '../model/gateway-wire.ts';
-import { parseBindAddress } from './address.ts';
+import { parseBindAddress, splitList } from './address.ts';
+import { isHostName } from './host-list.ts';
 import type { Path } from './leaves.ts';
 import { section } from './section.ts';
 import { upstreamBase } from './upstream-address.ts';
@@ -56,7 +57,11 @@ export const SeatSchema = section({
   models: Type.Union(
     [
       Type.Array(OfferedName, { minItems: 1, maxItems: MAX_MODELS }),
-      Type.Record(OfferedName, ModelName, { minProperties: 1, maxProperties: MAX_MODELS }),
+      Type.Record(OfferedName, ModelName, {
+        minProperties: 1,
+        maxProperties: MAX_MODELS,
+        additionalProperties: false,
+      }),
     ],
     { expected: "a list of models, or a map from the names to offer to the provider's names" },
   ),
@@ -78,6 +83,14 @@ export const GatewaySchema = section({
       expected: 'an address such as 127.0.0.1:8000 or [::1]:8000',
     }),
     (value) => parseBindAddress(value) !== undefined,
+  ),
+  allowed_hosts: Type.Refine(
+    Type.Union([Type.String(), Type.Array(Type.String())], {
+      default: [],
+      list: true,
+      expected: 'a list of host names under which the gateway is also reached, without scheme and port',
+    }),
+    (value) => splitList(value).every(isHostName),
   ),
   seats: Type.Array(SeatSchema, {
     default: [],

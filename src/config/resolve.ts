@@ -80,7 +80,11 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       ttlMs: toMs(leases.ttl_sec),
       gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
     },
-    gateway: { ...parseBindAddress(gateway.bind_addr)!, seats: gateway.seats },
+    gateway: {
+      ...parseBindAddress(gateway.bind_addr)!,
+      allowedHosts: splitList(gateway.allowed_hosts).map((name) => name.toLowerCase()),
+      seats: gateway.seats,
+    },
     pool: poolOf(pool, orchestrator, isSet('pool.url')),
     pools: poolsOf(raw),
     limits: limitSpecs(raw.limits),

@@ -173,6 +173,8 @@ export class ExecutorLink<Report extends ExecutorReport> {
         if (await this.#isDone(report, rest)) return host.end();
       } catch (error) {
         if (this.isStopped) return;
+        // A server that was started again counts its versions anew.
+        version = undefined;
         if (!host.isRunning) throw new OrchdError('WORKER_UNAVAILABLE', `${host.what} has ended`);
         if (++silent > MAX_SILENT_POLLS) {
           host.end();

@@ -9,6 +9,7 @@ import {
   GATEWAY_PROGRAM,
   GATEWAY_TOKEN_VARIABLE,
 } from '../../daemons/gateway/layout.ts';
+import { LEDGER_VARIABLE } from '../../daemons/upstream/layout.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { claimCopy, claimFolder, FOLDER_FILES, setAside } from '../../kit/folder-identity.ts';
 import type { Logger } from '../../kit/logger.ts';
@@ -130,15 +131,15 @@ export class GatewaySource implements BackendSource {
   /** Without settings: the gateway of an earlier start. */
   #own(settings: OwnGateway | undefined): LinkSettings {
     const { env, folder, node, program = GATEWAY_PROGRAM } = this.#options;
-    const { host = '127.0.0.1', port = 0, token, seats = [] } = settings ?? {};
+    const { host = '127.0.0.1', port = 0, allowedHosts = [], token, seats = [] } = settings ?? {};
     return {
       host: new ExecutorProcess(env, folder, {
         what: WHAT,
         file: program,
-        args: [host, String(port)],
+        args: [host, String(port), ...allowedHosts],
         launchVariable: GATEWAY_LAUNCH_VARIABLE,
         tokenVariable: GATEWAY_TOKEN_VARIABLE,
-        passedVariables: [],
+        passedVariables: [LEDGER_VARIABLE],
         hint: `another program may use port ${port} (gateway.bind_addr)`,
         secret: token?.reveal(),
       }),

@@ -29,6 +29,8 @@ export interface OwnGateway extends GatewayTimes {
   readonly is: 'own';
   readonly host: string;
   readonly port: number;
+  /** Names under which callers reach it, beside those of this machine. */
+  readonly allowedHosts: readonly string[];
   readonly token: Secret | undefined;
   readonly seats: readonly SeatSettings[];
   /** Paths of keys that other users of the machine can read, for a warning. */
@@ -64,18 +66,18 @@ export function gatewaySettings(
 
 /** The gateway with the seats of the configuration, for the brain or alone. Throws CONFIG_INVALID. */
 export function ownGateway(config: ResolvedConfig, surroundings: GatewaySurroundings): OwnGateway {
-  const { host, port } = config.gateway;
+  const { host, port, allowedHosts } = config.gateway;
   const token = tokenIn(surroundings);
   checkGatewayToken(host, token);
   const openKeyFiles: string[] = [];
   const seats = config.gateway.seats.map((seat, at) =>
     seatSettings(seat as SeatConfig, `gateway.seats[${at}]`, surroundings, openKeyFiles),
   );
-  return { is: 'own', host, port, token, seats, openKeyFiles, ...timesOf(config) };
+  return { is: 'own', host, port, allowedHosts, token, seats, openKeyFiles, ...timesOf(config) };
 }
 
 /** Throws CONFIG_INVALID where callers from other machines would need no token. */
-export function checkGatewayToken(host: string, token: Secret | undefined): void {
+function checkGatewayToken(host: string, token: Secret | undefined): void {
   if (token || isLoopbackHost(host)) return;
   throw refused(
     'gateway.bind_addr',
