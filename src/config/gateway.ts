@@ -3,7 +3,6 @@ import { type Static, Type } from 'typebox';
 import type { DriverName } from '../model/gateway-wire.ts';
 import { parseBindAddress, splitList } from './address.ts';
 import { isHostName } from './host-list.ts';
-import type { Path } from './leaves.ts';
 import { section } from './section.ts';
 import { upstreamBase } from './upstream-address.ts';
 
@@ -107,7 +106,8 @@ export function driverOf({ driver, mode }: Pick<SeatConfig, 'driver' | 'mode'>):
 }
 
 interface SeatFault {
-  readonly path: Path;
+  /** As in Issue. */
+  readonly path: readonly string[];
   readonly message: string;
 }
 
