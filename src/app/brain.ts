@@ -1,5 +1,7 @@
 /** The brain of a server: an orchestrator and everything that runs beside it while this process leads. */
 import { resolve } from 'node:path';
+import { GatewaySource } from '../adapters/gateway/gateway-source.ts';
+import { gatewaySettings } from '../adapters/gateway/settings.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { UpstreamSource } from '../adapters/upstreams/upstream-source.ts';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
@@ -15,9 +17,9 @@ import { Orchestrator } from '../runtime/orchestrator.ts';
 import { configuredStore } from '../stores/registry.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { observers } from '../telemetry/observers.ts';
-import { AwaitUpstreams } from './await-upstreams.ts';
+import { AwaitServers } from './await-servers.ts';
 import { CatalogFiles } from './catalog-files.ts';
-import { backendFolder, upstreamsFolder } from './node-folders.ts';
+import { backendFolder, gatewayFolder, upstreamsFolder } from './node-folders.ts';
 import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
@@ -35,27 +37,30 @@ export interface BrainTerm {
   readonly node: string;
 }
 
+type OtherServers = readonly (UpstreamSource | GatewaySource)[];
+
 export class Brain extends ServiceList {
   readonly orchestrator: Orchestrator;
   readonly #ownPool: OwnPool | undefined;
-  readonly #upstreams: UpstreamSource;
+  readonly #servers: OtherServers;
 
   constructor(parts: ServerParts, lead?: BrainTerm) {
     const ownPool = ownPoolOf(parts);
     // Asked only while the orchestrator runs, which is made with the source.
     const isInCatalog = (name: string): Promise<boolean> =>
       orchestrator.reads.modelRecord(name).then((record) => record !== undefined);
-    const upstreams = upstreamsOf(parts, lead, isInCatalog);
-    const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, upstreams, lead);
-    super(servicesOf(parts, orchestrator, ownPool, upstreams));
+    const servers = serversOf(parts, lead, isInCatalog);
+    const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, lead);
+    super(servicesOf(parts, orchestrator, ownPool, servers));
     this.orchestrator = orchestrator;
     this.#ownPool = ownPool;
-    this.#upstreams = upstreams;
+    this.#servers = servers;
   }
 
-  /** Names of the models of this machine's workers and of the upstreams; known once it has started. */
+  /** Names of the models of this machine's workers, the upstreams and the seats; known once it has started. */
   get models(): readonly string[] {
-    return [...(this.#ownPool?.models.map(({ name }) => name) ?? []), ...this.#upstreams.models];
+    const own = this.#ownPool?.models.map(({ name }) => name) ?? [];
+    return [...new Set([...own, ...this.#servers.flatMap(({ models }) => models)])];
   }
 
   /** What it leaves behind when it stops. */
@@ -80,7 +85,7 @@ function servicesOf(
   { options, env }: ServerParts,
   orchestrator: Orchestrator,
   ownPool: OwnPool | undefined,
-  upstreams: UpstreamSource,
+  servers: OtherServers,
 ): readonly Service[] {
   const { config, logger } = options;
   return [
@@ -88,7 +93,7 @@ function servicesOf(
     ...(ownPool ? [ownPool] : []),
     orchestrator,
     ...(ownPool ? [new RegisterOwnModels(env, ownPool, orchestrator)] : []),
-    new AwaitUpstreams(env, upstreams),
+    new AwaitServers(env, servers),
     new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),
   ];
 }
@@ -99,33 +104,43 @@ function ownPoolOf({ options, env }: ServerParts): OwnPool | undefined {
   return new OwnPool({ env, logger, models, workerArgs, contextLength, data: resolve(data), isCopy });
 }
 
-function upstreamsOf(
+/** The servers with models that somebody else trains, sells or runs: the upstreams, and the seats of the gateway. */
+function serversOf(
   { options, env, host }: ServerParts,
   lead: BrainTerm | undefined,
   isInCatalog: (name: string) => Promise<boolean>,
-): UpstreamSource {
+): OtherServers {
   const { config, logger, data } = options;
-  return new UpstreamSource({
+  const variables = process.env;
+  const taken = configuredBackends(config).map(({ name }) => name);
+  const upstreams = upstreamSettings(config.backends.upstreams as readonly UpstreamConfig[], {
+    variables,
+    host,
+    port: options.port ?? config.server.port,
+    taken,
+  });
+  const settings = gatewaySettings(config, {
+    variables,
+    taken: [...taken, ...upstreams.map(({ name }) => name)],
+  });
+  const common = {
     env,
     logger,
-    folder: upstreamsFolder(data),
-    upstreams: upstreamSettings(config.backends.upstreams as readonly UpstreamConfig[], {
-      variables: process.env,
-      host,
-      port: options.port ?? config.server.port,
-      taken: configuredBackends(config).map(({ name }) => name),
-    }),
     node: lead?.node,
     isCopy: lead === undefined && (options.isCopy ?? false),
     maxStreams: MAX_WORKER_STREAMS,
     isInCatalog,
-  });
+  };
+  return [
+    new UpstreamSource({ ...common, folder: upstreamsFolder(data), upstreams }),
+    new GatewaySource({ ...common, folder: gatewayFolder(data), settings }),
+  ];
 }
 
 function orchestratorOf(
   parts: ServerParts,
   ownPool: OwnPool | undefined,
-  upstreams: UpstreamSource,
+  servers: OtherServers,
   lead: BrainTerm | undefined,
 ): Orchestrator {
   const { options, env, tally, answerRoom } = parts;
@@ -139,7 +154,7 @@ function orchestratorOf(
     managers: managersOf(parts, ownPool),
     env,
     store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term, isCopy }),
-    sources: [upstreams],
+    sources: servers,
     backends: [...backendsOf(parts, isCopy, lead?.node), ...(options.backends ?? [])],
     settings: runtimeSettings(config),
     logger,

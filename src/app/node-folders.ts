@@ -4,6 +4,7 @@
  * to the original once, not at every election.
  */
 import { join, resolve } from 'node:path';
+import { openGatewayFolder } from '../adapters/gateway/gateway-source.ts';
 import { openUpstreamsFolder } from '../adapters/upstreams/upstream-source.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import { Service } from '../kit/service.ts';
@@ -15,6 +16,9 @@ export const backendFolder = (data: string, backend: string): string =>
 
 /** The folder of the executors of upstreams, below the data folder. */
 export const upstreamsFolder = (data: string): string => join(resolve(data), 'upstreams');
+
+/** The folder of the gateway that the brain runs, below the data folder. */
+export const gatewayFolder = (data: string): string => join(resolve(data), 'gateway');
 
 export class NodeFolders extends Service {
   readonly #parts: ServerParts;
@@ -30,6 +34,7 @@ export class NodeFolders extends Service {
     for (const { name, openFolder } of configuredBackends(config))
       await openFolder?.({ env, folder: backendFolder(data, name), isCopy });
     if (config.backends.upstreams.length > 0) await openUpstreamsFolder(env, upstreamsFolder(data), isCopy);
+    if (config.gateway.seats.length > 0) await openGatewayFolder(env, gatewayFolder(data), isCopy);
     if (isCopy)
       logger.info('the folders of this node count as copies; the database that the nodes share does not');
   }

@@ -7,7 +7,7 @@ import type { ResolvedConfig } from '../config/resolve.ts';
 import type { BackendKind, ConfiguredBackend } from './descriptor.ts';
 import { commands, demo } from './local/command/descriptor.ts';
 
-/** Upstreams are no backends of their own: a source brings a backend for each (adapters/upstreams). */
+/** Upstreams are no backends of their own: a source brings a backend for each (adapters/upstreams), as for seats. */
 type BackendsConfig = Omit<ResolvedConfig['backends'], 'upstreams'>;
 
 export const BACKEND_KINDS: { readonly [K in keyof BackendsConfig]: BackendKind<BackendsConfig[K]> } = {
@@ -15,9 +15,14 @@ export const BACKEND_KINDS: { readonly [K in keyof BackendsConfig]: BackendKind<
   demo,
 };
 
-export function configuredBackends({ backends }: ResolvedConfig): readonly ConfiguredBackend[] {
-  // With an upstream there are real models: the demo model would only answer in place of them.
-  const isUsed = (key: keyof BackendsConfig): boolean => key !== 'demo' || backends.upstreams.length === 0;
+export function configuredBackends(config: ResolvedConfig): readonly ConfiguredBackend[] {
+  const { backends } = config;
+  // The demo model would only answer in place of the real models of other servers.
+  const isUsed = (key: keyof BackendsConfig): boolean => key !== 'demo' || !hasOtherServers(config);
   const keys = Object.keys(BACKEND_KINDS) as (keyof BackendsConfig)[];
   return keys.filter(isUsed).flatMap((key) => BACKEND_KINDS[key](backends[key] as never));
 }
+
+/** Whether models come from other servers: upstreams, or the seats of a gateway. */
+export const hasOtherServers = ({ backends, gateway, pool }: ResolvedConfig): boolean =>
+  backends.upstreams.length > 0 || gateway.seats.length > 0 || pool.url !== undefined;

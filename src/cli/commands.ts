@@ -19,6 +19,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/worker.ts')).worker,
   },
   {
+    name: 'gateway',
+    summary: 'Start a gateway: one request at a time on scarce LLM accounts',
+    load: async () => (await import('./commands/gateway.ts')).gateway,
+  },
+  {
     name: 'status',
     summary: 'Show the whole on one screen; with --watch live',
     load: async () => (await import('./commands/status.ts')).status,

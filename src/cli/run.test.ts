@@ -83,6 +83,13 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['--id', 'a b'], /"a b" cannot be the name of a worker/],
     [['--pool-manager', 'ftp://x'], /--pool-manager needs an address/],
   ],
+  gateway: [
+    [['now'], /unexpected argument "now"/],
+    [['--port', '70000'], /--port needs a whole number from 0 to 65535, not "70000"/],
+    [['--host', '0.0.0.0'], /--host: 0\.0\.0\.0 can be reached .* set ORCHD_GATEWAY_TOKEN/],
+    [['--data', import.meta.filename], /run\.test\.ts" is not a folder/],
+    [['--config', 'no such file'], /"no such file" cannot be read/],
+  ],
   submit: [
     [[], /the input is missing/],
     [[''], /the prompt is empty/],

@@ -2,6 +2,7 @@
 import { constants, existsSync } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { gatewaySettings } from '../adapters/gateway/settings.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { checkTokenNeeded } from '../app/token-needed.ts';
 import { configuredBackends } from '../backends/registry.ts';
@@ -51,6 +52,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     await refusalOf(DATA, () => readUniqueTokens(disk, tokens)),
     await refusalOf('orchestrator.bind_addr', () => checkTokenNeeded(disk, host, data)),
     await refusalOf('backends.upstreams', () => checkUpstreams(settings)),
+    await refusalOf('gateway', () => checkGateway(settings)),
   ];
   return [
     // A token file that cannot be read is met twice.
@@ -69,6 +71,12 @@ const checkUpstreams = ({ config, host, port }: StartSettings): unknown =>
     taken: configuredBackends(config).map(({ name }) => name),
   });
 
+const checkGateway = ({ config }: StartSettings): unknown =>
+  gatewaySettings(config, {
+    variables: process.env,
+    taken: configuredBackends(config).map(({ name }) => name),
+  });
+
 /** The refusal that a check of the start throws; it may name a key inside of `path`. */
 async function refusalOf(path: string, check: () => unknown): Promise<Finding | undefined> {
   try {
@@ -77,11 +85,14 @@ async function refusalOf(path: string, check: () => unknown): Promise<Finding | 
   } catch (error) {
     if (error instanceof OrchdError) {
       const { field = '' } = error.details;
-      return finding('fault', field.startsWith(`${path}[`) ? field : path, error.message);
+      return finding('fault', isInside(field, path) ? field : path, error.message);
     }
     throw error;
   }
 }
+
+const isInside = (field: string, path: string): boolean =>
+  field.startsWith(`${path}[`) || field.startsWith(`${path}.`);
 
 /** A folder that does not exist is made at the start, in the nearest folder above it that does. */
 async function dataFault(folder: string): Promise<Finding | undefined> {

@@ -5,6 +5,7 @@ import { parse } from 'yaml';
 import { COMMAND_DEFAULTS } from '../backends/local/command/options.ts';
 import { COMMAND_KEYS, COMMAND_TYPE_KEYS, type CommandConfig } from './backends.ts';
 import { applyDefaults } from './defaults.ts';
+import { SEAT_DEFAULTS, SEAT_KEYS } from './gateway.ts';
 import { CONFIG_LEAVES, leavesOf, valueAt } from './leaves.ts';
 import { defaultConfig, loadConfig } from './load.ts';
 import { ConfigSchema } from './schema.ts';
@@ -15,16 +16,42 @@ test('config.example.yaml holds every key with its default, and nothing else', (
   assert.deepEqual(loadConfig({ text: exampleText, label: 'config.example.yaml' }), defaultConfig());
   const example: unknown = parse(exampleText);
   for (const { path, schema } of CONFIG_LEAVES) {
+    const { default: fallback, optIn } = schema as { default?: unknown; optIn?: boolean };
     const value = valueAt(example, path);
-    assert.deepEqual(value, (schema as { default?: unknown }).default, path.join('.'));
+    assert.deepEqual(value, optIn ? undefined : fallback, path.join('.'));
+    // A key that has an effect as soon as it is set stands there as a comment.
+    if (optIn) assert.ok(exampleText.includes(`\n  # ${path.at(-1)}: ${JSON.stringify(fallback)}\n`));
   }
 });
 
-test('config.example.yaml shows everything that a command may set, with its default', () => {
+/** The lines of the entry that stands as a comment before the line `last`, without the marks of the comment. */
+function commentedEntry(last: string): readonly string[] {
   const lines = exampleText.split('\n');
-  const from = lines.findIndex((line) => line.startsWith('  #   - name: '));
-  const to = lines.indexOf('  commands: []');
-  const shown = lines.slice(from, to).map((line) => line.replace(/^ {2}# {3}/, '    '));
+  const to = lines.indexOf(last);
+  const from = lines.findLastIndex((line, at) => at < to && line.startsWith('  #   - name: '));
+  return lines.slice(from, to).map((line) => line.replace(/^ {2}# {3}/, '    '));
+}
+
+/** One line of explanation stands before each key. */
+function checkExplained(shown: readonly string[], isExempt: (line: string) => boolean): void {
+  for (const [at, line] of shown.entries())
+    if (at > 0 && !line.trim().startsWith('#') && !isExempt(line))
+      assert.match(shown[at - 1] as string, /^\s*# .*\.$/, line);
+}
+
+test('config.example.yaml shows everything that a seat may set, with its default', () => {
+  const shown = commentedEntry('  seats: []').filter((line) => !line.includes('key_file:'));
+  const text = ['gateway:', '  seats:', ...shown, ''].join('\n');
+  const [seat] = loadConfig({ text }).gateway.seats;
+  assert.ok(seat);
+  assert.deepEqual([...Object.keys(seat), 'key_file'].sort(), [...SEAT_KEYS].sort());
+  const { slots, keep, preempt } = seat;
+  assert.deepEqual({ slots, keep, preempt }, SEAT_DEFAULTS);
+  checkExplained(commentedEntry('  seats: []'), () => false);
+});
+
+test('config.example.yaml shows everything that a command may set, with its default', () => {
+  const shown = commentedEntry('  commands: []');
   const text = ['backends:', '  commands:', ...shown, ''].join('\n');
   const [command] = loadConfig({ text }).backends.commands;
   assert.ok(command);
@@ -37,10 +64,7 @@ test('config.example.yaml shows everything that a command may set, with its defa
   assert.deepEqual(rest, defaults);
   assert.deepEqual(typeRest, { env, split });
   assert.ok(name && models && argv && cwd, 'what has no default is shown by an example');
-  // One line of explanation stands before each.
-  for (const [at, line] of shown.entries())
-    if (at > 0 && !line.trim().startsWith('#') && !line.includes('word-count:'))
-      assert.match(shown[at - 1] as string, /^\s*# .*\.$/, line);
+  checkExplained(shown, (line) => line.includes('word-count:'));
 });
 
 test('the original keys stand at their original paths with their original defaults', () => {

@@ -54,12 +54,11 @@ export function checkConfig({
   const origins = originsOf(root, parsed, overrides.setBy);
   applyDefaults(root);
   const validated = validateConfig(root);
-  if (!validated.ok)
-    return { faults: validated.issues.map((issue) => placed(issue, parsed, overrides.setBy)) };
-  return {
-    faults: [],
-    found: { raw: validated.config, config: resolveConfig(validated.config), origins },
-  };
+  const issues = validated.ok ? twoGateways(validated.config, origins) : validated.issues;
+  if (!validated.ok || issues.length > 0)
+    return { faults: issues.map((issue) => placed(issue, parsed, overrides.setBy)) };
+  const config = resolveConfig(validated.config, (path) => origins.has(path));
+  return { faults: [], found: { raw: validated.config, config, origins } };
 }
 
 /** Throws CONFIG_INVALID with every fault it found, one per line. */
@@ -71,6 +70,14 @@ export function loadConfig(source: ConfigSource = {}): ResolvedConfig {
 }
 
 export const defaultConfig = (): ResolvedConfig => loadConfig();
+
+/** One brain uses one gateway: its own with the seats, or the one at pool.url. */
+function twoGateways({ gateway }: RawConfig, origins: ReadonlyMap<string, string>): Issue[] {
+  if (gateway.seats.length === 0 || !origins.has('pool.url')) return [];
+  const message =
+    'it names a gateway that runs already, and gateway.seats asks for one of our own: remove pool.url to run the seats here, or gateway.seats to use the other gateway';
+  return [{ path: ['pool', 'url'], message, at: 'value' }];
+}
 
 /** Call before the defaults are filled in. */
 function originsOf(

@@ -13,15 +13,19 @@ type DeepReadonly<T> = T extends Secret
     ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
     : T;
 
-export const resolveConfig = (raw: RawConfig): ResolvedConfig => deepFreeze(group(raw));
+/** `isSet`: whether the file or the environment has set the key with this path `a.b.c`. */
+export const resolveConfig = (
+  raw: RawConfig,
+  isSet: (path: string) => boolean = () => false,
+): ResolvedConfig => deepFreeze(group(raw, isSet));
 
 const toMs = (seconds: number): number => Math.round(seconds * 1000);
 
 // Paths are appended to it, and two slashes in a row are another path to many servers.
 const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
-function group(raw: RawConfig) {
-  const { store, mariadb, cluster, orchestrator, backends, leases, pool, log } = raw;
+function group(raw: RawConfig, isSet: (path: string) => boolean) {
+  const { store, mariadb, cluster, orchestrator, backends, leases, pool, gateway, log } = raw;
   const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
   return {
     store: { kind: store, url: new Secret(mariadb.url), unsafe: mariadb.unsafe },
@@ -76,7 +80,12 @@ function group(raw: RawConfig) {
       ttlMs: toMs(leases.ttl_sec),
       gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
     },
-    pool: poolOf(pool, orchestrator),
+    gateway: {
+      ...parseBindAddress(gateway.bind_addr)!,
+      allowedHosts: splitList(gateway.allowed_hosts).map((name) => name.toLowerCase()),
+      seats: gateway.seats,
+    },
+    pool: poolOf(pool, orchestrator, isSet('pool.url')),
     pools: poolsOf(raw),
     limits: limitSpecs(raw.limits),
     log: { level: log.level },
@@ -100,9 +109,14 @@ function serverOf({ server, orchestrator }: RawConfig) {
   };
 }
 
-const poolOf = (pool: RawConfig['pool'], orchestrator: RawConfig['orchestrator']) => ({
-  url: baseUrl(pool.url),
-  timeoutMs: toMs(pool.timeout),
+const poolOf = (
+  { url, timeout }: RawConfig['pool'],
+  orchestrator: RawConfig['orchestrator'],
+  isUrlSet: boolean,
+) => ({
+  /** The gateway that somebody else runs; undefined unless it was set. */
+  url: isUrlSet ? baseUrl(url) : undefined,
+  timeoutMs: toMs(timeout),
   managerUrls: [...new Set(splitList(orchestrator.pool_managers).map(baseUrl))],
   workerTimeoutMs: toMs(orchestrator.worker_timeout_sec),
 });

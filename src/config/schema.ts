@@ -7,6 +7,7 @@ import { type Static, Type } from 'typebox';
 import { LOG_LEVELS } from '../kit/logger.ts';
 import { isHttpUrl, isMariaDbUrl, isOrigin, parseBindAddress, splitList } from './address.ts';
 import { BackendsSchema } from './backends.ts';
+import { GatewaySchema } from './gateway.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
 import { section } from './section.ts';
@@ -32,8 +33,6 @@ const choice = <const V extends string[]>(values: readonly [...V], fallback: V[n
   Type.Enum(values, { default: fallback });
 
 const AN_HTTP_URL = 'an http or https URL without user name and password';
-const url = (fallback: string) =>
-  Type.Refine(Type.String({ default: fallback, expected: AN_HTTP_URL }), isHttpUrl);
 
 const urlList = () =>
   Type.Refine(
@@ -182,9 +181,15 @@ export const ConfigSchema = section({
       { default: [], expected: 'a list of GPUs with index and memory_mb' },
     ),
   }),
+  gateway: GatewaySchema,
   pool: section({
-    url: url('http://localhost:8000'),
-    timeout: waitSec(3600),
+    // `optIn`: the default is only what the key is usually set to, and has no effect by itself.
+    url: Type.Refine(
+      Type.String({ default: 'http://localhost:8000', expected: AN_HTTP_URL, optIn: true }),
+      isHttpUrl,
+    ),
+    // As long as the wire of the gateway allows.
+    timeout: Type.Number({ default: 3600, minimum: 0.001, maximum: 7 * DAY_SEC }),
   }),
   log: section({
     level: choice(LOG_LEVELS, 'info'),

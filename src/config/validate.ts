@@ -2,6 +2,7 @@
 import { IsArray, IsObject, IsOptional, IsRecord, type TObject, type TSchema } from 'typebox';
 import { Check } from 'typebox/value';
 import { nearest } from '../kit/nearest.ts';
+import { seatFaults } from './gateway.ts';
 import type { Issue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, type Path } from './leaves.ts';
 import { ConfigSchema, type RawConfig } from './schema.ts';
@@ -75,8 +76,8 @@ function unknownKey(path: Path, siblings: readonly string[]): Issue {
 }
 
 /** Rules between keys; checked only when each key is right by itself. */
-function conflictIssues({ orchestrator: { queue, retry } }: RawConfig): Issue[] {
-  const issues: Issue[] = [];
+function conflictIssues({ orchestrator: { queue, retry }, gateway }: RawConfig): Issue[] {
+  const issues: Issue[] = seatFaults(gateway).map(({ path, message }) => wrong(path, message));
   if (retry.max_delay_ms < retry.base_delay_ms) {
     const path = ['orchestrator', 'retry', 'max_delay_ms'];
     issues.push(wrong(path, `may not be less than base_delay_ms (${retry.base_delay_ms})`));

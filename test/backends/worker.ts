@@ -12,7 +12,8 @@ import type {
   HarnessSource,
   SteeredExecution,
 } from '../../src/backends/conformance/harness.ts';
-import { WorkerBackend } from '../../src/backends/pool/worker-backend.ts';
+import { ExecutorBackend } from '../../src/backends/executor/executor-backend.ts';
+import { WORKER_PROTOCOL } from '../../src/backends/pool/worker-protocol.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { jobOfToken } from '../../src/model/records.ts';
 import { Outbound } from '../../src/wire/outbound.ts';
@@ -114,7 +115,7 @@ class SharedWorker implements HarnessSource {
     return new SteeredWorker(this, await this.connect());
   }
 
-  async connect(): Promise<WorkerBackend> {
+  async connect(): Promise<ExecutorBackend> {
     const { url, registry } = await within(this.process.listens);
     const info = {
       name: 'pool/steered',
@@ -128,7 +129,7 @@ class SharedWorker implements HarnessSource {
       registry,
     };
     const target = new Outbound({ timers }).to(url);
-    return new WorkerBackend({ info, target, secret: undefined, timers });
+    return new ExecutorBackend({ info, protocol: WORKER_PROTOCOL, target, secret: undefined, timers });
   }
 }
 
@@ -139,16 +140,16 @@ class SteeredWorker implements BackendHarness {
   readonly unrunnable = ['[]', '{"messages": []}'].map((payloadText) => ({ type: 'inference', payloadText }));
   readonly within = within;
   readonly #shared: SharedWorker;
-  readonly #others: WorkerBackend[] = [];
-  #backend: WorkerBackend;
+  readonly #others: ExecutorBackend[] = [];
+  #backend: ExecutorBackend;
   #isStopped = false;
 
-  constructor(shared: SharedWorker, backend: WorkerBackend) {
+  constructor(shared: SharedWorker, backend: ExecutorBackend) {
     this.#shared = shared;
     this.#backend = backend;
   }
 
-  get backend(): WorkerBackend {
+  get backend(): ExecutorBackend {
     return this.#backend;
   }
 
@@ -175,7 +176,7 @@ class SteeredWorker implements BackendHarness {
     return Math.max(noted, process.count(jobOfToken(token)));
   }
 
-  async connectOther(): Promise<WorkerBackend> {
+  async connectOther(): Promise<ExecutorBackend> {
     const other = await this.#shared.connect();
     this.#others.push(other);
     return other;
@@ -202,4 +203,4 @@ class SteeredWorker implements BackendHarness {
   }
 }
 
-export const harnesses: Harnesses = { WorkerBackend: new SharedWorker() };
+export const harnesses: Harnesses = { ExecutorBackend: new SharedWorker() };

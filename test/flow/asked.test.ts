@@ -1,7 +1,8 @@
 /** What was asked and what it cost, as a job shows it: its payload and its tokens. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { WorkerBackend } from '../../src/backends/pool/worker-backend.ts';
+import { ExecutorBackend } from '../../src/backends/executor/executor-backend.ts';
+import { WORKER_PROTOCOL } from '../../src/backends/pool/worker-protocol.ts';
 import { DemoEngine } from '../../src/daemons/worker/demo-engine.ts';
 import { Worker } from '../../src/daemons/worker/worker.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
@@ -83,7 +84,13 @@ test('a job shows the tokens that its backend counted, also after a restart', as
     registry: worker.registry,
   };
   const target = new Outbound({ timers: env.timers }).to(worker.url);
-  const backend = new WorkerBackend({ info, target, secret: undefined, timers: env.timers });
+  const backend = new ExecutorBackend({
+    info,
+    protocol: WORKER_PROTOCOL,
+    target,
+    secret: undefined,
+    timers: env.timers,
+  });
   const data = tempFolder(t);
   const first = await httpBrain({ data, backends: [backend] });
   await first.orchestrator.submit({ job_id: 'j', model: 'demo', prompt: 'one two three' });

@@ -1,7 +1,8 @@
 /** No answer of a worker keeps the event loop of the brain busy for more than 50 ms, however large it is. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { WorkerBackend } from '../../src/backends/pool/worker-backend.ts';
+import { ExecutorBackend } from '../../src/backends/executor/executor-backend.ts';
+import { WORKER_PROTOCOL } from '../../src/backends/pool/worker-protocol.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { Outbound } from '../../src/wire/outbound.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
@@ -19,7 +20,8 @@ async function brainWithWorker(t: TestContext): Promise<HttpBrain> {
   const { url, stop } = await largeAnswers();
   t.after(stop);
   const { timers } = realEnv();
-  const backend = new WorkerBackend({
+  const backend = new ExecutorBackend({
+    protocol: WORKER_PROTOCOL,
     info: {
       name: 'box/w1',
       kind: 'worker',

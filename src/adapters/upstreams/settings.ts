@@ -3,9 +3,9 @@ import { hostname as machineName, networkInterfaces } from 'node:os';
 import { isLoopbackHost } from '../../config/address.ts';
 import { upstreamBase, upstreamName } from '../../config/upstream-address.ts';
 import type { UpstreamConfig } from '../../config/upstreams.ts';
-import { Secret } from '../../kit/secret.ts';
-import { OrchdError } from '../../model/errors.ts';
+import type { Secret } from '../../kit/secret.ts';
 import type { UpstreamOrder } from '../../model/upstream-wire.ts';
+import { keyOf, refused } from '../executors/key.ts';
 
 export interface UpstreamSettings {
   /** The name of its backend, and of its folder. */
@@ -77,7 +77,9 @@ function settingsOf(
   const { url } = base;
   if (isOwnAddress(url, surroundings)) throw refused(`${field}.url`, `${url} is this server itself`);
   const key =
-    key_env === undefined ? undefined : keyIn(surroundings.variables, key_env, url, `${field}.key_env`);
+    key_env === undefined
+      ? undefined
+      : keyOf(surroundings.variables[key_env], `the variable ${key_env}`, url, `${field}.key_env`);
   const paid = config.paid ?? key !== undefined;
   return {
     name: config.name ?? upstreamName(url),
@@ -89,20 +91,6 @@ function settingsOf(
     rename,
     pollMs: poll_sec === undefined ? (paid ? PAID_POLL_MS : FREE_POLL_MS) : Math.round(poll_sec * 1000),
   };
-}
-
-function keyIn(
-  variables: UpstreamSurroundings['variables'],
-  name: string,
-  url: string,
-  field: string,
-): Secret {
-  const value = variables[name]?.trim() ?? '';
-  if (value === '')
-    throw refused(field, `the variable ${name} is not set: it should hold the key for ${url}`);
-  // Other characters cannot stand in a header.
-  if (!/^[\x21-\x7e]{1,8192}$/.test(value)) throw refused(field, `the variable ${name} does not hold a key`);
-  return new Secret(value);
 }
 
 /** Whether an address is the one at which this server listens. */
@@ -117,6 +105,3 @@ function isOwnAddress(base: string, { host, port }: UpstreamSurroundings): boole
   const own = Object.values(networkInterfaces()).flatMap((each) => each?.map(({ address }) => address) ?? []);
   return isEverywhere && (name === '0.0.0.0' || name === machineName().toLowerCase() || own.includes(name));
 }
-
-const refused = (field: string, message: string): OrchdError =>
-  new OrchdError('CONFIG_INVALID', message, { field });

@@ -4,10 +4,11 @@
  * theirs runs.
  */
 import { join } from 'node:path';
-import type { Backend, BackendListener, BackendSource } from '../../core/ports/backend.ts';
+import type { BackendListener, BackendSource } from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { claimCopy, claimFolder, setAside } from '../../kit/folder-identity.ts';
 import type { Logger } from '../../kit/logger.ts';
+import { CatalogClashes } from '../executors/catalog-clashes.ts';
 import type { UpstreamSettings } from './settings.ts';
 import { UpstreamLink } from './upstream-link.ts';
 
@@ -31,13 +32,17 @@ export class UpstreamSource implements BackendSource {
   readonly #options: UpstreamSourceOptions;
   readonly #links = new Map<string, UpstreamLink>();
   readonly #begun = Promise.withResolvers<void>();
-  /** Names of which the log says already that the catalog has them too. */
-  readonly #clashes = new Set<string>();
+  readonly #clashes: CatalogClashes;
   #beginning: Promise<void> | undefined;
   #stopped = false;
 
   constructor(options: UpstreamSourceOptions) {
     this.#options = options;
+    this.#clashes = new CatalogClashes({
+      ...options,
+      whose: 'an upstream',
+      next: 'give one of them another name: "rename" of the upstream in the configuration',
+    });
   }
 
   /** Names of the models of all upstreams, as last reported. */
@@ -56,7 +61,7 @@ export class UpstreamSource implements BackendSource {
     this.#beginning = this.#begin({
       present: (backend) => {
         listener.present(backend);
-        void this.#warnOfClashes(backend);
+        void this.#clashes.warn(backend);
       },
       gone: (name) => listener.gone(name),
       free: (name) => listener.free(name),
@@ -93,19 +98,6 @@ export class UpstreamSource implements BackendSource {
       });
       this.#links.set(name, link);
       link.start(listener);
-    }
-  }
-
-  async #warnOfClashes({ info }: Backend): Promise<void> {
-    const { logger, isInCatalog } = this.#options;
-    for (const name of info.models ?? []) {
-      if (this.#clashes.has(name) || !(await isInCatalog(name).catch(() => false))) continue;
-      this.#clashes.add(name);
-      logger.warn('a model of an upstream is not used: the catalog has another model of this name', {
-        backend: info.name,
-        model_ref: name,
-        reason: 'give one of them another name: "rename" of the upstream in the configuration',
-      });
     }
   }
 }

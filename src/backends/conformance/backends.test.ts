@@ -14,7 +14,7 @@ const loaded: readonly Harnesses[] = await Promise.all(
   readdirSync(HARNESSES).map(async (name) => (await import(join(HARNESSES, name))).harnesses),
 );
 
-/** The class name of each backend under src/backends → its harnesses. */
+/** The class name of each backend under src/backends → its harnesses; a class with several has `(…)` behind its name. */
 const BACKENDS: Harnesses = Object.assign({}, ...loaded);
 for (const source of Object.values(BACKENDS)) after(() => source.stop?.());
 
@@ -31,7 +31,8 @@ function backendClasses(folder: string): string[] {
 }
 
 test('every backend of this repository has a harness', () => {
-  assert.deepEqual(backendClasses(join(import.meta.dirname, '..')).sort(), Object.keys(BACKENDS).sort());
+  const shown = new Set(Object.keys(BACKENDS).map((name) => name.replace(/ \(.*\)$/, '')));
+  assert.deepEqual(backendClasses(join(import.meta.dirname, '..')).sort(), [...shown].sort());
 });
 
 test('no two promises have the same title', () => {

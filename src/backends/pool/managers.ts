@@ -23,13 +23,14 @@ import type {
 } from '../../model/pool-wire.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { Outbound, type Target } from '../../wire/outbound.ts';
+import { ExecutorBackend } from '../executor/executor-backend.ts';
 import { allowUris, type IsAllowedUri } from './allowed-uris.ts';
 import { StateCompletion } from './complete-state.ts';
 import { type NamedPool, resolveModel, verifyModel } from './model-queries.ts';
 import { isRefusedReport, PoolClient } from './pool-client.ts';
 import type { PoolHosts } from './pool-hosts.ts';
 import { reportOf } from './report.ts';
-import { WorkerBackend } from './worker-backend.ts';
+import { WORKER_PROTOCOL } from './worker-protocol.ts';
 
 export interface ManagersOptions {
   readonly env: Env;
@@ -72,7 +73,7 @@ interface NewPool extends Pick<PoolEntry, 'secret' | 'id' | 'isConfigured'> {
 interface WorkerEntry {
   readonly uri: string;
   readonly secret: string | undefined;
-  readonly backend: WorkerBackend;
+  readonly backend: ExecutorBackend;
 }
 
 export class HttpPoolManagers implements PoolManagers {
@@ -278,7 +279,13 @@ export class HttpPoolManagers implements PoolManagers {
       return known.backend;
     }
     const { timers } = this.#options.env;
-    const backend = new WorkerBackend({ info, secret, timers, target: outbound.to(uri) });
+    const backend = new ExecutorBackend({
+      info,
+      protocol: WORKER_PROTOCOL,
+      secret,
+      timers,
+      target: outbound.to(uri),
+    });
     known?.backend.retire();
     this.#workers.set(info.name, { uri, secret, backend });
     return backend;

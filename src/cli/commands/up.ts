@@ -113,6 +113,8 @@ function optionError(error: unknown, configured: number): unknown {
   if (!(error instanceof OrchdError)) return error;
   const { message, details } = error;
   if (details.field === 'model') return new UsageError(`--model: ${message}.`);
+  if (details.field?.startsWith('gateway.'))
+    return new OrchdError('CONFIG_INVALID', `${details.field}: ${message}`, details);
   const [field, at, key] = /^backends\.upstreams\[(\d+)\](?:\.(\w+))?$/.exec(details.field ?? '') ?? [];
   if (field === undefined) return error;
   if (Number(at) < configured) return new OrchdError('CONFIG_INVALID', `${field}: ${message}`, details);
@@ -209,7 +211,7 @@ async function start(
 }
 
 async function banner(server: RunningServer, config: ResolvedConfig, data: string): Promise<string> {
-  const { configuredBackends } = await import('../../backends/registry.ts');
+  const { configuredBackends, hasOtherServers } = await import('../../backends/registry.ts');
   const configured = configuredBackends(config);
   const tokens = new TokenStore(realEnv(), data);
   return bannerText({
@@ -217,11 +219,11 @@ async function banner(server: RunningServer, config: ResolvedConfig, data: strin
     url: server.url,
     data,
     needsToken: (await tokens.list()).length > 0,
-    hasBackends: configured.length > 0 || config.backends.upstreams.length > 0,
+    hasBackends: configured.length > 0 || hasOtherServers(config),
     pools: config.pool.managerUrls.length,
     missing: missingPrograms(configured),
     models: server.models ?? [],
-    hasUpstreams: config.backends.upstreams.length > 0,
+    hasOtherServers: hasOtherServers(config),
     exampleModel: configured.find(({ exampleModel }) => exampleModel)?.exampleModel,
     command: ownCommand(process.argv[1]),
     exampleType: configured.flatMap(({ programs = {} }) => Object.keys(programs))[0],

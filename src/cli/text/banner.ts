@@ -11,10 +11,10 @@ export interface BannerParts {
   readonly pools: number;
   /** Job types whose configured program does not exist, with their backends. */
   readonly missing: readonly { readonly backend: string; readonly type: string }[];
-  /** The models named with --model, and those of the upstreams. */
+  /** The models named with --model, and those of the upstreams and seats. */
   readonly models: readonly string[];
-  /** There are upstreams, which may have no models yet. */
-  readonly hasUpstreams?: boolean;
+  /** There are upstreams or a gateway, which may have no models yet. */
+  readonly hasOtherServers?: boolean;
   /** A model that a configured backend answers without any set-up. */
   readonly exampleModel: string | undefined;
   /** A job type of a configured command. */
@@ -80,11 +80,11 @@ function exampleLines(parts: BannerParts): string[] {
 }
 
 function backendLines(parts: BannerParts): string[] {
-  const { hasBackends, pools, models, missing, command, hasUpstreams } = parts;
+  const { hasBackends, pools, models, missing, command, hasOtherServers } = parts;
   const poolLine = `jobs run in ${pools === 1 ? 'the pool' : `the ${pools} pools`} of the configuration: \`${command} models\` lists what they can run`;
-  if (hasUpstreams && models.length === 0)
+  if (hasOtherServers && models.length === 0)
     return [
-      'no upstream has answered with models yet (the log says why); they are offered as soon as one does',
+      'no upstream or gateway has answered with models yet (the log says why); they are offered as soon as one does',
     ];
   if (!hasBackends && models.length === 0)
     return pools > 0

@@ -122,3 +122,17 @@ test('a job may wait for a model that nobody has yet, if an upstream may have it
   upstream(kit, 'a', { models: ['m', 'later'] });
   assert.equal(kit.state('one'), 'claimed');
 });
+
+test('[FANO-11] a try on a seat has the timeout of its gateway; where several have the model, the longest holds', () => {
+  const kit = new PoolKit();
+  const timeout = (id: string): number | undefined => {
+    kit.submit(id, { type: 'inference', model: 'm' });
+    return kit.job(id).ask.spec.timeout_ms;
+  };
+  upstream(kit, 'seat', { models: ['m'], timeoutMs: 3_600_000 });
+  assert.equal(timeout('seat only'), 3_600_000);
+  upstream(kit, 'up', { models: ['m'] });
+  assert.equal(timeout('both'), 3_600_000);
+  upstream(kit, 'seat', { models: [], timeoutMs: 3_600_000 });
+  assert.equal(timeout('upstream only'), 300_000);
+});

@@ -49,13 +49,14 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
   };
 }
 
-/** The submission with the timeout of the settings, unless it has one of its own. */
-function withTimeout({ settings }: Turn, submission: Submission): Submission {
+/** The submission with a timeout, by default that of the settings, unless it has one of its own. */
+function withTimeout(
+  { settings }: Turn,
+  submission: Submission,
+  timeoutMs = settings.pools.workerTimeoutMs,
+): Submission {
   const { spec } = submission;
-  return {
-    ...submission,
-    spec: { ...spec, timeout_ms: spec.timeout_ms ?? settings.pools.workerTimeoutMs },
-  };
+  return { ...submission, spec: { ...spec, timeout_ms: spec.timeout_ms ?? timeoutMs } };
 }
 
 /** The model of an inference job that names none: the only one in the catalog, or the only one of all upstreams. */
@@ -81,12 +82,23 @@ function onlyForeignModel({ fleet }: Turn): string | undefined {
 
 /** The submission for a model that backends have and the catalog does not know. */
 function withForeignModel(turn: Turn, submission: Submission, name: string): Submission {
-  const timed = isOnWorker(turn, name) ? withTimeout(turn, submission) : submission;
+  const timed = isOnWorker(turn, name)
+    ? withTimeout(turn, submission, longestTimeout(turn, name))
+    : submission;
   checkOutage(turn, name, submission);
   const longest = longestContext(turn, name);
   if (longest === undefined) return withoutContext(timed);
   checkContext(name, longest, submission.contextTokens);
   return { ...timed, contextTokens: contextBucket(submission.contextTokens, longest) };
+}
+
+/** The longest timeout of the backends that have a model, since it is not known yet which of them will run the job. */
+function longestTimeout({ fleet, settings }: Turn, name: string): number {
+  let longest = 0;
+  for (const { info } of fleet.backends.values())
+    if (info.models?.includes(name))
+      longest = Math.max(longest, info.timeoutMs ?? settings.pools.workerTimeoutMs);
+  return longest;
 }
 
 /** How long an outage may last before interactive jobs are refused: a server that restarts is back by then. */

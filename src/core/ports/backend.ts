@@ -32,6 +32,8 @@ export interface BackendInfo {
   readonly hasForeignModels?: boolean | undefined;
   /** Models that it had and no longer has, for messages about jobs that name one. */
   readonly formerModels?: readonly string[] | undefined;
+  /** The timeout of a try there, for jobs without a `timeout_ms` of their own; undefined: that of the settings. */
+  readonly timeoutMs?: number | undefined;
   /** Why it takes no jobs now, for people; undefined while it does. */
   readonly outage?: string | undefined;
   /** The pool and device of a worker; undefined for other backends. */

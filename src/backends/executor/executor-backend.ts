@@ -1,6 +1,6 @@
 /**
- * The backend for one worker of a pool. The brain calls the worker directly, at the address that its pool manager
- * reported. The worker answers an offer with the stream of the execution's events; that stream is kept for the `follow`
+ * The backend for an executor that is called over HTTP: a worker of a pool, the executor of an upstream, or a seat of a
+ * gateway. The executor answers an offer with the stream of the execution's events; that stream is kept for the `follow`
  * that comes next, so that a job costs one request.
  */
 
@@ -20,16 +20,9 @@ import type {
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { errorInfo, type OrchdError } from '../../model/errors.ts';
-import { jobOfToken, scoped } from '../../model/records.ts';
+import { scoped } from '../../model/records.ts';
 import type { Commander } from '../../model/worker-wire.ts';
-import {
-  CancelReply,
-  ExecutionList,
-  ExecutionState,
-  HASH_HEADER,
-  REGISTRY_HEADER,
-  TOKEN_HEADER,
-} from '../../model/worker-wire.ts';
+import { CancelReply, HASH_HEADER, REGISTRY_HEADER, TOKEN_HEADER } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
 import type { OutboundReply, StreamReply, Target } from '../../wire/outbound.ts';
 import {
@@ -40,59 +33,64 @@ import {
   readError,
   readExecution,
   refusal,
-} from './worker-answers.ts';
+} from './answers.ts';
+import type { ExecutorProtocol } from './protocol.ts';
 
 /** A stream from an offer that no `follow` has taken by then is closed. */
 const UNREAD_STREAM_MS = 5000;
 
-const checkList = checker(ExecutionList);
-const checkState = checker(ExecutionState);
 const checkCancel = checker(CancelReply);
 
-export interface WorkerBackendOptions {
+export interface ExecutorBackendOptions {
   readonly info: BackendInfo;
+  readonly protocol: ExecutorProtocol;
   readonly target: Target;
-  /** The bearer token that the worker demands. */
+  /** The bearer token that the executor demands. */
   readonly secret: string | undefined;
   readonly timers: Timers;
 }
 
-export class WorkerBackend implements Backend {
+export class ExecutorBackend implements Backend {
   readonly info: BackendInfo;
+  readonly #protocol: ExecutorProtocol;
   readonly #target: Target;
   readonly #secret: string | undefined;
   readonly #timers: Timers;
   /** Streams that answered an offer and wait for their `follow`, by the token of the attempt. */
   readonly #unread = new Map<string, StreamReply>();
 
-  constructor(options: WorkerBackendOptions) {
+  constructor(options: ExecutorBackendOptions) {
     this.info = options.info;
+    this.#protocol = options.protocol;
     this.#target = options.target;
     this.#secret = options.secret;
     this.#timers = options.timers;
   }
 
   async offer(offer: Offer): Promise<OfferReply> {
-    const body = requestBody(offer);
-    if (body === undefined) {
+    const work = workText(offer);
+    if (work === undefined) {
       return {
         is: 'refused',
         error: errorInfo('INVALID_PARAMS', 'the payload of an inference is an object'),
       };
     }
     const headers = this.#headers(offer);
+    headers['accept'] = 'text/event-stream';
     headers['content-type'] = 'application/json';
     headers[TOKEN_HEADER] = offer.token;
     if (offer.registry !== undefined) headers[REGISTRY_HEADER] = offer.registry;
     if (offer.ask.hash !== undefined) headers[HASH_HEADER] = offer.ask.hash;
-    const reply = await this.#target.stream({ method: 'POST', path: '/execute', headers, body });
+    const { path, body } = this.#protocol.offer(offer, work);
+    const reply = await this.#target.stream({ method: 'POST', path, headers, body });
     if (reply.status !== 200) return refusal(await readError(reply));
     this.#keepUnread(offer.token, reply);
     return { is: 'accepted' };
   }
 
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
-    const list = checkList(await this.#json('GET', '/executions', who));
+    const { listPath, readList } = this.#protocol;
+    const list = readList(await this.#json('GET', listPath, who));
     const known = new Map<string, ExecutionStatus>();
     const others: OtherExecution[] = [];
     const wanted = new Set(tokens);
@@ -134,8 +132,8 @@ export class WorkerBackend implements Backend {
   }
 
   async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
-    const body = JSON.stringify({ job_id: jobOfToken(token), token, how });
-    const reply = await this.#request('POST', '/cancel', who, body);
+    const { path, body } = this.#protocol.kill(token, how);
+    const reply = await this.#request('POST', path, who, body);
     if (isFenced(reply)) return { is: 'fenced' };
     const { is, outcome, hash, registry, remembered_since, opening_before } = checkCancel(
       await jsonOf(reply, this.#timers),
@@ -153,7 +151,7 @@ export class WorkerBackend implements Backend {
   }
 
   async ack(token: string, who: Commander): Promise<void> {
-    await this.#request('POST', `/executions/${encodeURIComponent(token)}/ack`, who);
+    await this.#request('POST', `${this.#pathOf(token)}/ack`, who);
   }
 
   async stop(): Promise<void> {
@@ -166,7 +164,7 @@ export class WorkerBackend implements Backend {
   }
 
   async #open(token: string, from: number, who: Commander): Promise<StreamReply | undefined> {
-    const path = `/executions/${encodeURIComponent(token)}/events?from=${from}`;
+    const path = `${this.#pathOf(token)}/events?from=${from}`;
     const reply = await this.#target.stream({ path, headers: this.#headers(who) });
     if (reply.status === 200) return reply;
     reply.close();
@@ -174,10 +172,14 @@ export class WorkerBackend implements Backend {
   }
 
   async #ended(token: string, who: Commander): Promise<ExecutionStatus> {
-    const path = `/executions/${encodeURIComponent(token)}`;
-    const { state, outcome } = checkState(await this.#json('GET', path, who));
+    const answer = await this.#json('GET', this.#pathOf(token), who);
+    const { state, outcome } = this.#protocol.readState(answer);
     if (state === 'running') return { is: 'running' };
     return executionEnd(outcome, this.#timers);
+  }
+
+  #pathOf(token: string): string {
+    return `${this.#protocol.executionsPath}/${encodeURIComponent(token)}`;
   }
 
   async #json(method: 'GET' | 'POST', path: string, who: Commander): Promise<unknown> {
@@ -217,10 +219,10 @@ export class WorkerBackend implements Backend {
 }
 
 /**
- * The body of POST /execute: the fields of the payload, then `job_id`, `model` and `session_id`. Ours come last because
+ * An ExecuteRequest as JSON: the fields of the payload, then `job_id`, `model` and `session_id`. Ours come last because
  * the last of two equal keys counts, so the caller cannot override them. Undefined if the payload is neither an object nor a text.
  */
-function requestBody({ payloadText, ask }: Offer): string | undefined {
+function workText({ payloadText, ask }: Offer): string | undefined {
   const text = payloadText.trim();
   // The session id is prefixed with the tenant: two tenants may use the same one. A job without a session sends '', so
   // that a `session_id` in the payload cannot select the session of another job.

@@ -6,7 +6,7 @@ import { realEnv } from '../../kit/env/real.ts';
 import { errorInfo } from '../../model/errors.ts';
 import { MAX_PROGRESS_CHARS } from '../../model/worker-wire.ts';
 import type { StreamReply } from '../../wire/outbound.ts';
-import { readExecution, refusal } from './worker-answers.ts';
+import { readExecution, refusal } from './answers.ts';
 
 async function read(stream: string): Promise<{ events: ExecutionEvent[]; end: unknown }> {
   const reply = {

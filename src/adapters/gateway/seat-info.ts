@@ -1,0 +1,44 @@
+/** What the brain is told about a seat of a gateway: the declaration of its backend. */
+import type { BackendInfo } from '../../core/ports/backend.ts';
+
+export const SEAT_KIND = 'gateway';
+
+/** The gateway of a seat. */
+export interface SeatHome {
+  /** Its name in labels: `local`, or the host and port of a foreign one. */
+  readonly label: string;
+  /** The node at which it runs; undefined outside of a cluster, and for a gateway that every node can reach. */
+  readonly node: string | undefined;
+  readonly timeoutMs: number;
+}
+
+export interface SeatFacts {
+  readonly name: string;
+  readonly models: readonly string[];
+  readonly slots: number;
+  /** The seat is not configured any more: what runs there ends, and nothing new is begun. */
+  readonly isFormer: boolean;
+}
+
+/** `registry` is empty until the gateway has answered. */
+export const seatInfo = (
+  { label, node, timeoutMs }: SeatHome,
+  { name, models, slots, isFormer }: SeatFacts,
+  registry: string,
+  outage: string | undefined,
+): BackendInfo => ({
+  name,
+  kind: SEAT_KIND,
+  slots: Math.max(slots, 1),
+  types: ['inference'],
+  models: isFormer ? [] : models,
+  labels: { gateway: label, seat: name },
+  paid: true,
+  keepsResults: true,
+  registry,
+  hasForeignModels: true,
+  formerModels: isFormer ? models : [],
+  timeoutMs,
+  outage,
+  node,
+});
