@@ -84,7 +84,8 @@ export type Tag =
   | 'openai'
   | 'server'
   | 'worker'
-  | 'pool manager';
+  | 'pool manager'
+  | 'gateway';
 
 interface RouteBase {
   readonly operationId: string;
