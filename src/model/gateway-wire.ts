@@ -82,7 +82,8 @@ export type SeatState = Static<typeof SeatState>;
 
 /** `GET /seats?after=VERSION&wait_ms=N` answers as soon as the version differs from `after`, or after `wait_ms`. */
 export const GatewayState = open({
-  version: Count,
+  /** Grows, over restarts of the gateway too. */
+  version: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   registry: Type.String({ minLength: 1 }),
   seats: Type.Array(SeatState),
   /** Requests of all callers that run, and those whose results were not acknowledged yet. */
@@ -99,6 +100,22 @@ export const BusyView = open({
   high_priority_pending: Type.Boolean(),
 });
 export type BusyView = Static<typeof BusyView>;
+
+/** `GET /health` */
+export const GatewayHealth = open({
+  /** `starting` until the gateway was told about its seats. */
+  status: Type.Enum(['starting', 'ready', 'draining']),
+  registry: Type.String({ minLength: 1 }),
+  seats: Count,
+  running: Count,
+  uptime_seconds: Type.Number({ minimum: 0 }),
+});
+export type GatewayHealth = Static<typeof GatewayHealth>;
+
+/*
+ * Below `/requests/{id}` are also `GET events?from=N`, the events whose number is greater than N, and `POST ack`, after
+ * which the result may be dropped. `POST /shutdown` takes a ShutdownRequest.
+ */
 
 /**
  * `POST /submit_immediate`: runs the request now, or answers WORKER_BUSY with `reason` and `retry_after_ms`; it never
@@ -169,7 +186,7 @@ export const QueueJob = open({
   job_id: Type.String(),
   backend: Type.String(),
   state: Type.Enum(['queued', 'running', 'ended']),
-  /** How often it was begun; more than once only after an immediate request has ended it. */
+  /** How often it was begun; more than once only after an immediate request has ended it, or the provider turned it away. */
   attempts: Count,
   outcome: ExecutionState.properties.outcome,
   /** The tokens of all its attempts together. */

@@ -85,7 +85,8 @@ export type Tag =
   | 'openai'
   | 'server'
   | 'worker'
-  | 'pool manager';
+  | 'pool manager'
+  | 'gateway';
 
 interface RouteBase {
   readonly operationId: string;

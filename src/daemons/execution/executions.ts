@@ -138,11 +138,6 @@ export class Executions {
     void this.#run(execution, run);
   }
 
-  /** Gives up the running executions without an outcome: the next process goes on with them. */
-  leaveAll(): void {
-    for (const execution of this.#options.memory.allRunning()) this.#left.add(execution);
-  }
-
   /**
    * Cancels the execution of a token; with `bury` a running one is left alone (decision 12). A token that is not known
    * gets a tombstone.
@@ -189,11 +184,19 @@ export class Executions {
     this.#wake();
   }
 
-  /** Accepts no new offers; returns when nothing runs and all results are acknowledged, or when the times are over. */
+  /**
+   * Accepts no new offers; returns when nothing runs and all results are acknowledged, or when the times are over. With a
+   * journal nothing is interrupted, and results need not be collected: the next process goes on.
+   */
   async drain({ graceMs, collectMs }: DrainTimes): Promise<void> {
     const { memory } = this.#options;
     this.#draining = true;
-    if (!(await this.#until(() => memory.running === 0, graceMs))) {
+    const isIdle = await this.#until(() => memory.running === 0, graceMs);
+    if (memory.journal) {
+      for (const execution of memory.allRunning()) this.#left.add(execution);
+      return;
+    }
+    if (!isIdle) {
       for (const execution of memory.allRunning()) execution.interrupt();
       await this.#until(() => memory.running === 0, CANCEL_TIMEOUT_MS);
     }

@@ -57,7 +57,7 @@ export type KeptRecord =
   | ({ readonly is: 'acknowledged' | 'dropped' } & OfToken)
   | TombstoneRecord
   | { readonly is: 'queued'; readonly job: QueuedJob }
-  /** The attempt is about to be ended early; where it ends as cancelled, the job is the next of its queue. */
+  /** The attempt is about to be ended early; where it ends as cancelled, the job is the first of its queue again. */
   | { readonly is: 'preempted'; readonly id: string; readonly attempt: number }
   /** With an outcome the job is kept as ended; without one it is forgotten. */
   | {
@@ -170,7 +170,9 @@ export class KeptState {
     if (!job) return;
     const usage = totalUsage(job.usage, usageOf(outcome));
     const isPreempted = job.preempted === attemptOf(token) && outcome.ok === 'cancelled';
-    if (job.state === 'running' && isPreempted) {
+    // A provider that turns a request away has done nothing for it.
+    const isTurnedAway = outcome.ok === false && outcome.error.turned_away !== undefined;
+    if (job.state === 'running' && (isPreempted || isTurnedAway)) {
       const { preempted: _, ...rest } = job;
       this.jobs.delete(job.id);
       this.jobs = new Map([[job.id, { ...rest, state: 'queued', usage }], ...this.jobs]);
