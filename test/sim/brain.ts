@@ -1,5 +1,6 @@
 /** A brain in the simulated world: boots, can be killed at any instant, boots again. */
 
+import type { Backend } from '../../src/core/ports/backend.ts';
 import { POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { OrchdError } from '../../src/model/errors.ts';
@@ -7,8 +8,6 @@ import { Orchestrator, type RuntimeSettings } from '../../src/runtime/orchestrat
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import { MemoryHistory } from '../../src/stores/journal/history/memory.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
-import type { FakeExecutor } from '../fakes/executor.ts';
-import { FakeLine } from '../fakes/executor.ts';
 import type { SimDisk } from '../fakes/sim-disk.ts';
 import { SeededRandom, type World } from '../fakes/world.ts';
 
@@ -58,7 +57,7 @@ interface Life {
 export class SimBrain {
   readonly #world: World;
   readonly #disk: SimDisk;
-  readonly #executors: readonly FakeExecutor[];
+  readonly #backendsOf: (life: { readonly alive: boolean }) => Backend[];
   #life: Life | undefined;
   boots = 0;
   crashes = 0;
@@ -70,10 +69,11 @@ export class SimBrain {
   /** Set when an opening was refused for a reason that no fault of this world explains. */
   refused: Error | undefined;
 
-  constructor(world: World, disk: SimDisk, executors: readonly FakeExecutor[]) {
+  /** `backendsOf` makes the backends of one life of the brain. */
+  constructor(world: World, disk: SimDisk, backendsOf: (life: { readonly alive: boolean }) => Backend[]) {
     this.#world = world;
     this.#disk = disk;
-    this.#executors = executors;
+    this.#backendsOf = backendsOf;
   }
 
   /** The orchestrator, while it is up. */
@@ -107,7 +107,7 @@ export class SimBrain {
       background: (paths) => new InlineBackground(env.disk, paths, new MemoryHistory()),
       onWarning: (message) => this.warnings.push(message),
     });
-    const backends = this.#executors.map((executor) => new FakeLine(executor, life));
+    const backends = this.#backendsOf(life);
     const { isCopy } = this;
     life.orchestrator = new Orchestrator({ env, store, backends, settings: SETTINGS, isCopy });
     this.#life = life;

@@ -1,24 +1,32 @@
 /** `npm run sim`: many worlds, or one again. */
 import { parseArgs } from 'node:util';
+import { simulateGateway } from './gateway/simulate.ts';
 import { simulate } from './simulate.ts';
 
 const USAGE = `usage: npm run sim -- [--seeds N] [--from N]   N worlds, 1000 by default, from a seed on
-       npm run sim -- --seed N                 one world again`;
+       npm run sim -- --seed N                 one world again
+       npm run sim -- --gateway ...            worlds with a gateway and a provider that bills`;
 
 /** Which worlds; a wrong call is told in a line, and ends here. */
-function asked(): { readonly first: number; readonly count: number } {
+function asked(): { readonly first: number; readonly count: number; readonly world: typeof simulate } {
   try {
     const { values } = parseArgs({
-      options: { seeds: { type: 'string' }, seed: { type: 'string' }, from: { type: 'string' } },
+      options: {
+        seeds: { type: 'string' },
+        seed: { type: 'string' },
+        from: { type: 'string' },
+        gateway: { type: 'boolean', default: false },
+      },
     });
-    const whole = (name: keyof typeof values, otherwise: number): number => {
+    const world = values.gateway ? simulateGateway : simulate;
+    const whole = (name: 'seeds' | 'seed' | 'from', otherwise: number): number => {
       const text = values[name] ?? String(otherwise);
       if (!/^[1-9]\d{0,14}$/.test(text))
         throw new Error(`--${name} needs a whole number from 1, not "${text}"`);
       return Number(text);
     };
-    if (values.seed !== undefined) return { first: whole('seed', 1), count: 1 };
-    return { first: whole('from', 1), count: whole('seeds', 1000) };
+    if (values.seed !== undefined) return { first: whole('seed', 1), count: 1, world };
+    return { first: whole('from', 1), count: whole('seeds', 1000), world };
   } catch (error) {
     // Node's message explains at length how to pass such a word on.
     console.error(`sim: ${(error as Error).message.split('. ')[0]}.\n${USAGE}`);
@@ -26,7 +34,7 @@ function asked(): { readonly first: number; readonly count: number } {
   }
 }
 
-const { first, count } = asked();
+const { first, count, world } = asked();
 const started = performance.now();
 const totals = { events: 0, crashes: 0, powerCuts: 0, jobs: 0, runs: 0 };
 const faults: Record<string, number> = {};
@@ -34,7 +42,7 @@ let failures = 0;
 
 for (let seed = first; seed < first + count; seed++) {
   try {
-    const outcome = await simulate(seed);
+    const outcome = await world(seed);
     for (const key of Object.keys(totals) as (keyof typeof totals)[]) totals[key] += outcome[key];
     for (const [name, times] of Object.entries(outcome.faults)) faults[name] = (faults[name] ?? 0) + times;
     if (count === 1) console.log(JSON.stringify(outcome));

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { simulateGateway } from './gateway/simulate.ts';
 import { type Outcome, simulate } from './simulate.ts';
 
 const SEEDS = 1000;
@@ -31,11 +32,32 @@ test('in every world each acknowledged job ends exactly once and none is run twi
     assert.ok((seen.get(fault) ?? 0) >= 100, `${fault} happened often enough to count`);
 });
 
+const GATEWAY_SEEDS = 200;
+const GATEWAY_FAULTS = ['kill-brain', 'kill-gateway', 'kill-both', 'power-cut', 'partition'];
+
+test('[FANO-9] in every world with a gateway no job is bought again by itself, and none is lost', async (context) => {
+  const failed: string[] = [];
+  const seen = new Map<string, number>();
+  for (let seed = 1; seed <= GATEWAY_SEEDS; seed++) {
+    try {
+      const { faults } = await simulateGateway(seed);
+      for (const [name, times] of Object.entries(faults)) seen.set(name, (seen.get(name) ?? 0) + times);
+    } catch (error) {
+      failed.push(`seed ${seed}: ${(error as Error).message}`);
+    }
+  }
+  context.diagnostic(`${GATEWAY_SEEDS} seeds, faults ${JSON.stringify(Object.fromEntries(seen))}`);
+  assert.deepEqual(failed, []);
+  for (const fault of GATEWAY_FAULTS)
+    assert.ok((seen.get(fault) ?? 0) >= 100, `${fault} happened often enough to count`);
+});
+
 test('a seed replays to the same events, disk calls and executions', async () => {
   for (const seed of [3, 17, 96, 450, 841]) {
     const first = await simulate(seed);
     const again: Outcome = await simulate(seed);
     assert.deepEqual(again, first);
+    assert.deepEqual(await simulateGateway(seed), await simulateGateway(seed));
   }
 });
 

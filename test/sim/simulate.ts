@@ -1,13 +1,9 @@
 /** Simulates the world of one seed: its faults, its clients, and the proof that nothing was lost or run twice. */
 
 import type { Engine } from '../../src/core/engine/engine.ts';
-import type { Change } from '../../src/model/records.ts';
 import { isTerminal } from '../../src/model/states.ts';
-import { paths } from '../../src/stores/journal/layout.ts';
-import { decodeChanges } from '../../src/stores/journal/log/codec.ts';
-import { listSegments, readLog } from '../../src/stores/journal/log/segments.ts';
 import { engineOf } from '../fakes/engine-of.ts';
-import { FakeExecutor, type Script } from '../fakes/executor.ts';
+import { FakeExecutor, FakeLine, type Script } from '../fakes/executor.ts';
 import { doctorProblems } from '../fakes/healthy.ts';
 import type { MemoryDisk } from '../fakes/memory-disk.ts';
 import { SimDisk } from '../fakes/sim-disk.ts';
@@ -16,6 +12,7 @@ import { FOLDER, SETTINGS, SimBrain } from './brain.ts';
 import { check } from './check.ts';
 import { Clients, endOf } from './clients.ts';
 import { checkCounts, checkIndexes, checkLedgers, checkNotBefore, replay } from './invariants.ts';
+import { answer, readChanges } from './read-changes.ts';
 
 export interface Outcome {
   readonly seed: number;
@@ -59,7 +56,9 @@ class Simulation {
     this.disk = new SimDisk(this.world);
     const count = 1 + this.world.random.int(3);
     this.executors = Array.from({ length: count }, (_, at) => this.#executor(at));
-    this.brain = new SimBrain(this.world, this.disk, this.executors);
+    this.brain = new SimBrain(this.world, this.disk, (life) =>
+      this.executors.map((executor) => new FakeLine(executor, life)),
+    );
     this.clients = new Clients(this.world, this.brain);
   }
 
@@ -275,9 +274,9 @@ class Simulation {
     await this.world.runUntil(() => this.brain.up !== undefined, 60_000);
     const brain = this.brain.up;
     check(brain !== undefined, 'it starts again');
-    const stories = replay(await this.#readChanges());
+    const stories = replay(await readChanges(this.world, this.disk));
     for (const told of this.clients.told.values()) {
-      const job = await this.#answer(brain.get(told.id));
+      const job = await answer(this.world, brain.get(told.id));
       check(isTerminal(job.state), `${told.id} has ended`);
       const story = stories.get(told.id);
       check(story !== undefined, `${told.id} is in the log`);
@@ -302,30 +301,6 @@ class Simulation {
     checkLedgers(this.executors, stories, this.#restoredAt);
     if (!this.#clockWasBelieved && !this.brain.bootedWrong)
       checkNotBefore(this.executors, this.clients.told, this.#restoredAt);
-  }
-
-  async #readChanges(): Promise<Change[]> {
-    const disk = this.disk.for({ alive: true });
-    const { log } = paths(FOLDER);
-    const changes: Change[] = [];
-    const reading = listSegments(disk, log).then((segments) =>
-      readLog(disk, log, { nextSeq: segments[0]?.firstSeq ?? 1, chain: undefined }, ({ header, payload }) => {
-        changes.push(...decodeChanges(payload, header.count));
-      }),
-    );
-    await this.#answer(reading);
-    return changes;
-  }
-
-  async #answer<T>(promise: Promise<T>): Promise<T> {
-    let settled = false;
-    const watched = promise.finally(() => {
-      settled = true;
-    });
-    watched.catch(() => undefined);
-    await this.world.runUntil(() => settled, 120_000);
-    check(settled, 'an answer comes');
-    return watched;
   }
 }
 

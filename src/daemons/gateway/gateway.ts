@@ -16,11 +16,11 @@ import type { GatewayHealth, SeatsOrder } from '../../model/gateway-wire.ts';
 import { LOOPBACK_HOSTS } from '../../wire/access-gate.ts';
 import { HttpServer } from '../../wire/http-server.ts';
 import { ADDRESS_FILE, type ExecutorAddress } from '../upstream/layout.ts';
-import { Desk, type DeskOptions } from './desk.ts';
+import { GatewayCore, type GatewayCoreOptions } from './core.ts';
 import { GATEWAY_TOKEN_VARIABLE } from './layout.ts';
 import { gatewayRoutes } from './routes.ts';
 
-export interface GatewayOptions extends DeskOptions {
+export interface GatewayOptions extends GatewayCoreOptions {
   readonly host: string;
   readonly port: number;
   /** The token that callers must send. Without it only callers on this machine are accepted. */
@@ -53,7 +53,7 @@ export class Gateway extends Service {
   /** By the monotonic clock. */
   readonly #startedAt: number;
   #calledAt: number;
-  #desk: Desk | undefined;
+  #core: GatewayCore | undefined;
   #http: HttpServer | undefined;
   #url = '';
   #stopSweep: Cancel | undefined;
@@ -104,9 +104,9 @@ export class Gateway extends Service {
 
   protected override async onStart(): Promise<void> {
     const { env, folder, launch, host } = this.#options;
-    this.#desk = await Desk.open(this.#options);
-    void this.#desk.kept.failed.then((error) => this.#failed.resolve(error));
-    const http = this.#server(this.#desk);
+    this.#core = await GatewayCore.open(this.#options);
+    void this.#core.kept.failed.then((error) => this.#failed.resolve(error));
+    const http = this.#server(this.#core);
     this.#http = http;
     await http.start();
     this.#url = `http://${urlHost(host)}:${http.port}`;
@@ -118,33 +118,33 @@ export class Gateway extends Service {
 
   protected override async onStop(): Promise<void> {
     this.#stopSweep?.();
-    if (!this.#desk) return;
-    await this.#desk.executions.drain({ graceMs: 0, collectMs: 0 });
+    if (!this.#core) return;
+    await this.#core.executions.drain({ graceMs: 0, collectMs: 0 });
     await this.#http?.stop();
-    await this.#desk.close();
+    await this.#core.close();
     this.#ended.resolve();
   }
 
-  get #opened(): Desk {
-    if (!this.#desk) throw new OrchdError('ILLEGAL_STATE', 'the gateway has not started');
-    return this.#desk;
+  get #opened(): GatewayCore {
+    if (!this.#core) throw new OrchdError('ILLEGAL_STATE', 'the gateway has not started');
+    return this.#core;
   }
 
-  async #sweep(desk: Desk): Promise<void> {
-    desk.sweep();
+  async #sweep(core: GatewayCore): Promise<void> {
+    core.sweep();
     const { env, folder, launch, logger } = this.#options;
-    if (launch === undefined || desk.kept.memory.running > 0 || desk.queue.isWorking) return;
+    if (launch === undefined || core.kept.memory.running > 0 || core.queue.isWorking) return;
     const silentMs = env.clock.monotonic() - this.#calledAt;
     // Without the file with its address no brain could find it.
     const isLost = silentMs > SWEEP_MS && !(await env.disk.stat(join(folder, ADDRESS_FILE)));
-    const hasResults = desk.kept.memory.unacknowledged > 0 || desk.queue.hasResults;
+    const hasResults = core.kept.memory.unacknowledged > 0 || core.queue.hasResults;
     const patienceMs = hasResults ? ORPHAN_WITH_RESULTS_MS : ORPHAN_MS;
     if (silentMs < patienceMs && !isLost) return;
     logger.info('no brain has called for long; the gateway ends');
     this.#ended.resolve();
   }
 
-  #server(desk: Desk): HttpServer {
+  #server(core: GatewayCore): HttpServer {
     const { env, logger, host, port, token, allowedHosts = [] } = this.#options;
     return new HttpServer({
       host,
@@ -161,12 +161,12 @@ export class Gateway extends Service {
         ...(token && { adminSecret: token }),
       },
       routes: gatewayRoutes({
-        requests: desk.requests,
-        queue: desk.queue,
-        feed: desk.feed,
+        requests: core.requests,
+        queue: core.queue,
+        feed: core.feed,
         timers: env.timers,
-        state: () => desk.state(),
-        health: () => this.#health(desk),
+        state: () => core.state(),
+        health: () => this.#health(core),
         follow: (order) => this.follow(order),
         called: () => {
           this.#calledAt = env.clock.monotonic();
@@ -177,7 +177,7 @@ export class Gateway extends Service {
     });
   }
 
-  #health({ kept, seats, executions }: Desk): GatewayHealth {
+  #health({ kept, seats, executions }: GatewayCore): GatewayHealth {
     const { clock } = this.#options.env;
     return {
       status: executions.draining ? 'draining' : seats.order ? 'ready' : 'starting',

@@ -1,5 +1,5 @@
-/** The desk of a gateway on a disk in memory, with a clock that the test moves. */
-import { Desk } from '../../src/daemons/gateway/desk.ts';
+/** The core of a gateway on a disk in memory, with a clock that the test moves. */
+import { GatewayCore } from '../../src/daemons/gateway/core.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
@@ -20,20 +20,20 @@ export async function turns(): Promise<void> {
 export const RESERVATION_MS = 2000;
 export const TIMEOUT_MS = 60_000;
 
-export class DeskKit {
+export class GatewayCoreKit {
   readonly provider: FakeProvider;
   readonly faulty: FaultyDisk;
   now = 1_000_000;
   readonly #waiting = new Set<Waiting>();
-  #desk: Desk | undefined;
+  #core: GatewayCore | undefined;
 
   constructor(provider = new FakeProvider(), memory?: MemoryDisk) {
     this.provider = provider;
     this.faulty = new FaultyDisk(memory);
   }
 
-  get desk(): Desk {
-    return this.#desk as Desk;
+  get core(): GatewayCore {
+    return this.#core as GatewayCore;
   }
 
   get env(): Env {
@@ -55,18 +55,24 @@ export class DeskKit {
   async open(seats: readonly SeatOrder[] | undefined = [seatOrder('s')], queue = {}): Promise<this> {
     const logger = createLogger({ write: () => undefined, now: () => 0 });
     const { env, provider } = this;
-    this.#desk = await Desk.open({ env, logger, folder: '/gateway', drivers: provider.driverOf, queue });
+    this.#core = await GatewayCore.open({
+      env,
+      logger,
+      folder: '/gateway',
+      drivers: provider.driverOf,
+      queue,
+    });
     if (seats.length > 0) this.follow(seats);
     return this;
   }
 
   follow(seats: readonly SeatOrder[]): void {
-    this.desk.follow({ seats: [...seats], reservation_ms: RESERVATION_MS, timeout_ms: TIMEOUT_MS });
+    this.core.follow({ seats: [...seats], reservation_ms: RESERVATION_MS, timeout_ms: TIMEOUT_MS });
   }
 
   /** The next process, if this one dies now. Without seats until it is told about them. */
-  next(): Promise<DeskKit> {
-    const next = new DeskKit(this.provider, this.faulty.memory.copy());
+  next(): Promise<GatewayCoreKit> {
+    const next = new GatewayCoreKit(this.provider, this.faulty.memory.copy());
     next.now = this.now + 1;
     return next.open([]);
   }
@@ -95,7 +101,7 @@ export class DeskKit {
     const body = { backend: 's', payload: token, idempotency_token: token, ...fields };
     const headers = { 'x-orchd-owner': owner, 'x-orchd-epoch': '1' };
     try {
-      await this.desk.requests.submit(body, headers);
+      await this.core.requests.submit(body, headers);
       await turns();
       return 'begun';
     } catch (error) {
@@ -107,16 +113,16 @@ export class DeskKit {
   }
 
   async enqueue(id: string, fields: object = {}): Promise<QueueJob> {
-    const job = await this.desk.queue.submit({ backend: 's', payload: id, job_id: id, ...fields });
+    const job = await this.core.queue.submit({ backend: 's', payload: id, job_id: id, ...fields });
     await turns();
     return job;
   }
 
   outcome(owner: string, token: string) {
-    return this.desk.kept.memory.readable(owner, token)?.outcome;
+    return this.core.kept.memory.readable(owner, token)?.outcome;
   }
 
   jobState(id: string): string {
-    return this.desk.queue.view(id).state;
+    return this.core.queue.view(id).state;
   }
 }

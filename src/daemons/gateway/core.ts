@@ -1,5 +1,5 @@
 /**
- * The desk: what the gateway decides and remembers, without its HTTP server. It admits immediate requests, runs the
+ * What the gateway decides and remembers, without its HTTP server. It admits immediate requests, runs the
  * gateway's own queue, and goes on with what an earlier process has begun.
  */
 import type { Cancel, Env } from '../../kit/env/env.ts';
@@ -18,7 +18,7 @@ import { Requests } from './requests.ts';
 import type { Seat } from './seat.ts';
 import { type Drivers, Seats } from './seats.ts';
 
-export interface DeskOptions {
+export interface GatewayCoreOptions {
   readonly env: Env;
   readonly logger: Logger;
   readonly folder: string;
@@ -31,7 +31,7 @@ const MAX_LOG_BYTES = 4 * 2 ** 20;
 /** The versions of a process begin above all that an earlier one can have used. */
 const VERSIONS_OF_A_LIFE = 1_000_000;
 
-export class Desk implements Admission {
+export class GatewayCore implements Admission {
   readonly kept: KeptMemory;
   readonly seats: Seats;
   readonly executions: Executions;
@@ -44,7 +44,7 @@ export class Desk implements Admission {
   #unresumed: Execution[];
   #cancelTick: Cancel | undefined;
 
-  private constructor({ env, logger, drivers, ledger, queue }: DeskOptions, kept: KeptMemory) {
+  private constructor({ env, logger, drivers, ledger, queue }: GatewayCoreOptions, kept: KeptMemory) {
     const { memory } = kept;
     this.#env = env;
     this.kept = kept;
@@ -82,7 +82,7 @@ export class Desk implements Admission {
     for (const execution of this.#unresumed) this.seats.began(execution);
   }
 
-  static async open(options: DeskOptions): Promise<Desk> {
+  static async open(options: GatewayCoreOptions): Promise<GatewayCore> {
     const { env, logger, folder } = options;
     const kept = await KeptMemory.open({
       env,
@@ -91,7 +91,7 @@ export class Desk implements Admission {
       queueOwner: QUEUE_OWNER,
       maxLogBytes: MAX_LOG_BYTES,
     });
-    return new Desk(options, kept);
+    return new GatewayCore(options, kept);
   }
 
   /** Uses these seats from now on, and goes on with what an earlier process has begun on them. */

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DeskKit, RESERVATION_MS, TIMEOUT_MS, turns } from '../../../test/fakes/desk-kit.ts';
 import { seatOrder } from '../../../test/fakes/fake-driver.ts';
+import { GatewayCoreKit, RESERVATION_MS, TIMEOUT_MS, turns } from '../../../test/fakes/gateway-core-kit.ts';
 import { OrchdError } from '../../model/errors.ts';
 
 test('[FANO-5] a seat runs one request at a time; the same token again is the same request', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   assert.deepEqual([await kit.submit('a', '1'), await kit.submit('b', '2')], ['begun', 'occupied']);
   assert.equal(await kit.submit('a', '1'), 'begun');
   assert.deepEqual(kit.provider.prompts, ['1']);
@@ -20,18 +20,18 @@ test('[FANO-5] a seat runs one request at a time; the same token again is the sa
 });
 
 test('[FANO-6] a refused caller has the next turn, before later callers and before the queue', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   await kit.submit('a', 'a:1');
   await kit.enqueue('job');
   assert.equal(await kit.submit('b', 'b:1'), 'occupied');
   assert.equal(await kit.submit('c', 'c:1'), 'occupied');
-  const { version } = kit.desk.feed;
+  const { version } = kit.core.feed;
   await kit.submit('b', 'b:1');
-  assert.equal(kit.desk.feed.version, version, 'a renewal wakes nobody');
+  assert.equal(kit.core.feed.version, version, 'a renewal wakes nobody');
   kit.provider.last.succeed();
   await turns();
   assert.equal(kit.jobState('job'), 'queued');
-  assert.equal(kit.desk.state().seats[0]?.high_priority_pending, true);
+  assert.equal(kit.core.state().seats[0]?.high_priority_pending, true);
   assert.equal(await kit.submit('c', 'c:1'), 'reserved');
   assert.equal(await kit.submit('b', 'b:1'), 'begun');
   kit.provider.last.succeed();
@@ -42,7 +42,7 @@ test('[FANO-6] a refused caller has the next turn, before later callers and befo
 });
 
 test('a seat whose provider turns a request away rests, and the request says for how long', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   await kit.submit('a', '1');
   await kit.enqueue('job');
   kit.provider.last.fail(
@@ -53,21 +53,21 @@ test('a seat whose provider turns a request away rests, and the request says for
   assert.ok(outcome?.ok === false);
   assert.deepEqual([outcome.error.turned_away, outcome.error.retry_after_ms], ['rate_limited', 7000]);
   assert.equal(await kit.submit('b', '2'), 'rate_limited');
-  const [state] = kit.desk.state().seats;
+  const [state] = kit.core.state().seats;
   assert.deepEqual(
     [state?.busy, state?.busy_until, state?.high_priority_pending],
     ['rate_limited', kit.now + 7000, false],
   );
   await kit.pass(6999);
   assert.equal(kit.jobState('job'), 'queued');
-  const { version } = kit.desk.feed;
+  const { version } = kit.core.feed;
   await kit.pass(1);
   assert.equal(kit.jobState('job'), 'running');
-  assert.ok(kit.desk.feed.version > version);
+  assert.ok(kit.core.feed.version > version);
 });
 
 test('a request that runs too long is ended, and says what it has used', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   await kit.submit('a', '1', { timeout_ms: 500 });
   kit.provider.last.call.noteUsage({ prompt_tokens: 5, completion_tokens: 1 });
   await kit.pass(499);
@@ -82,7 +82,7 @@ test('a request that runs too long is ended, and says what it has used', async (
 });
 
 test('the queue runs its jobs in order, and a job is not begun twice', async () => {
-  const kit = await new DeskKit().open([seatOrder('s'), seatOrder('other')]);
+  const kit = await new GatewayCoreKit().open([seatOrder('s'), seatOrder('other')]);
   for (const id of ['j1', 'j2']) await kit.enqueue(id);
   await kit.enqueue('o1', { backend: 'other' });
   assert.equal((await kit.enqueue('j1')).state, 'running', 'the same id again is the same job');
@@ -90,12 +90,12 @@ test('the queue runs its jobs in order, and a job is not begun twice', async () 
   kit.provider.calls[0]?.succeed('one');
   await turns();
   assert.deepEqual(kit.provider.prompts, ['j1', 'o1', 'j2']);
-  const job = kit.desk.queue.view('j1');
+  const job = kit.core.queue.view('j1');
   assert.deepEqual([job.state, job.attempts, job.outcome?.ok], ['ended', 1, true]);
 });
 
 test('preempt ends what the queue runs, and its job is the first of the queue again', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   for (const id of ['j1', 'j2']) await kit.enqueue(id);
   kit.provider.last.call.noteUsage({ prompt_tokens: 3, completion_tokens: 4 });
   assert.equal(await kit.submit('a', 'a:1'), 'occupied');
@@ -107,7 +107,7 @@ test('preempt ends what the queue runs, and its job is the first of the queue ag
   kit.provider.last.succeed();
   await turns();
   const restarted = await kit.next();
-  assert.deepEqual(restarted.desk.queue.view('j1'), {
+  assert.deepEqual(restarted.core.queue.view('j1'), {
     job_id: 'j1',
     backend: 's',
     state: 'queued',
@@ -118,12 +118,12 @@ test('preempt ends what the queue runs, and its job is the first of the queue ag
   kit.provider.last.succeed();
   await turns();
   assert.deepEqual(kit.provider.prompts, ['j1', 'a:1', 'j1', 'j2']);
-  const { attempts, usage } = kit.desk.queue.view('j1');
+  const { attempts, usage } = kit.core.queue.view('j1');
   assert.deepEqual([attempts, usage], [2, { prompt_tokens: 4, completion_tokens: 6 }]);
 });
 
 test('a seat with preempt needs no word of the caller; an immediate request is never preempted', async () => {
-  const kit = await new DeskKit().open([seatOrder('s', { preempt: true })]);
+  const kit = await new GatewayCoreKit().open([seatOrder('s', { preempt: true })]);
   await kit.enqueue('j1');
   await kit.submit('a', 'a:1');
   assert.equal(kit.jobState('j1'), 'queued');
@@ -133,27 +133,27 @@ test('a seat with preempt needs no word of the caller; an immediate request is n
 });
 
 test('a job of the queue is cancelled: while it waits, while it runs, and while it is preempted', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   for (const id of ['runs', 'waits']) await kit.enqueue(id);
-  assert.equal((await kit.desk.queue.cancel('waits')).state, 'ended');
+  assert.equal((await kit.core.queue.cancel('waits')).state, 'ended');
   kit.provider.obeysSignals = false;
-  await kit.desk.queue.cancel('runs');
+  await kit.core.queue.cancel('runs');
   await turns();
   assert.equal(kit.jobState('runs'), 'ended');
   assert.equal((await kit.next()).jobState('waits'), 'ended');
-  const slow = new DeskKit();
+  const slow = new GatewayCoreKit();
   slow.provider.obeysSignals = false;
   await slow.open();
   await slow.enqueue('j');
   await slow.submit('a', 'a:1', { preempt: true });
-  await slow.desk.queue.cancel('j');
+  await slow.core.queue.cancel('j');
   slow.provider.last.fail(new OrchdError('CANCELLED'));
   await turns();
   assert.equal(slow.jobState('j'), 'ended', 'it is not begun again');
 });
 
 test('the queue has a bound in jobs and in bytes, and forgets ended jobs', async () => {
-  const kit = await new DeskKit().open([seatOrder('s')], { maxJobs: 2, maxBytes: 1000, maxEnded: 1 });
+  const kit = await new GatewayCoreKit().open([seatOrder('s')], { maxJobs: 2, maxBytes: 1000, maxEnded: 1 });
   await kit.enqueue('j1');
   await assert.rejects(kit.enqueue('large', { payload: 'x'.repeat(1000) }), { code: 'QUEUE_FULL' });
   await kit.enqueue('j2');
@@ -163,19 +163,19 @@ test('the queue has a bound in jobs and in bytes, and forgets ended jobs', async
   await kit.enqueue('j3');
   kit.provider.last.succeed();
   await turns();
-  assert.throws(() => kit.desk.queue.view('j1'), { code: 'NOT_FOUND' });
+  assert.throws(() => kit.core.queue.view('j1'), { code: 'NOT_FOUND' });
   assert.equal(kit.jobState('j2'), 'ended');
 });
 
 test('[FANO-9] the next process resumes what ran, begins nothing again, and knows what has ended', async () => {
-  const kit = await new DeskKit().open([seatOrder('s'), seatOrder('gone'), seatOrder('q')]);
+  const kit = await new GatewayCoreKit().open([seatOrder('s'), seatOrder('gone'), seatOrder('q')]);
   await kit.submit('a', 'ran');
   await kit.provider.last.call.keepId('id-1');
   await kit.submit('a', 'lost', { backend: 'gone' });
   await kit.enqueue('job', { backend: 'q' });
   await kit.enqueue('waits', { backend: 'q' });
   const next = await kit.next();
-  assert.equal(next.desk.kept.memory.registry, kit.desk.kept.memory.registry);
+  assert.equal(next.core.kept.memory.registry, kit.core.kept.memory.registry);
   assert.equal(await next.submit('a', 'new'), 'WORKER_BUSY', 'it has not been told about its seats');
   const before = kit.provider.calls.length;
   next.follow([seatOrder('s'), seatOrder('q')]);
@@ -198,17 +198,17 @@ test('[FANO-9] the next process resumes what ran, begins nothing again, and know
   await turns();
   const found = next.outcome('a', 'ran');
   assert.ok(found?.ok === true && found.result.text === 'found');
-  const job = next.desk.queue.view('job');
+  const job = next.core.queue.view('job');
   assert.ok(job.outcome?.ok === false && job.outcome.error.code === 'UNKNOWN_OUTCOME');
   assert.deepEqual([job.attempts, next.jobState('waits')], [1, 'running']);
 });
 
 test('a request that was killed before its seat came back is ended by the driver, not by a guess', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   await kit.submit('a', '1');
   const next = await kit.next();
   const headers = { 'x-orchd-owner': 'a', 'x-orchd-epoch': '1' };
-  assert.equal((await next.desk.requests.kill('1', 'end', headers)).is, 'stopping');
+  assert.equal((await next.core.requests.kill('1', 'end', headers)).is, 'stopping');
   next.follow([seatOrder('s')]);
   await turns();
   assert.ok(kit.provider.last.isResumed && kit.provider.last.call.signal.aborted);
@@ -216,7 +216,7 @@ test('a request that was killed before its seat came back is ended by the driver
 });
 
 test('a seat that changes gets a new driver; the old one is closed when its last call has ended', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   await kit.submit('a', '1');
   kit.follow([seatOrder('s', { key: 'new', slots: 2 })]);
   assert.deepEqual(kit.provider.closed, []);
@@ -232,7 +232,7 @@ test('a seat that changes gets a new driver; the old one is closed when its last
 });
 
 test('a full disk: an immediate request is refused, and the queue tries again later, without a call', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   await kit.submit('x', 'x');
   await kit.enqueue('job');
   kit.faulty.maxFileBytes = 0;
@@ -251,10 +251,10 @@ test('a full disk: an immediate request is refused, and the queue tries again la
 });
 
 test('an owner may not take the names of the gateway, and an older opening is fenced', async () => {
-  const kit = await new DeskKit().open();
+  const kit = await new GatewayCoreKit().open();
   assert.equal(await kit.submit('queue', '1'), 'FORBIDDEN');
   const headers = (epoch: number) => ({ 'x-orchd-owner': 'a', 'x-orchd-epoch': String(epoch) });
-  await kit.desk.requests.active(headers(5));
+  await kit.core.requests.active(headers(5));
   assert.equal(await kit.submit('a', '1'), 'FENCED');
-  await assert.rejects(kit.desk.requests.acknowledge('1', headers(4)), { code: 'FENCED' });
+  await assert.rejects(kit.core.requests.acknowledge('1', headers(4)), { code: 'FENCED' });
 });
