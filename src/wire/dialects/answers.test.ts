@@ -161,6 +161,7 @@ test('events of a response are taken by their numbers: once, and in their order'
     numbered(3, 'c'),
   ])
     answer.add(event);
+  for (let times = 0; times < 2000; times++) answer.add(numbered(times % 4, 'again'));
   assert.deepEqual(heard.pieces, [{ text: 'a' }, { text: 'b' }, { text: 'c' }]);
   assert.equal(answer.id, 'resp_1');
 });
