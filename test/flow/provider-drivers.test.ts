@@ -265,6 +265,13 @@ test('anthropic-batches: an earlier call is found by its id, and one whose id wa
   const byId = driver.resume(new Call().earlier(first.ids[0]));
   const byTag = new Call();
   const found = driver.resume(byTag.earlier(undefined));
+  // The batch still runs, and its tag cannot be seen: it is waited for.
+  const lists = () => provider.asked.filter(({ path }) => path.startsWith('/v1/messages/batches?'));
+  let isOver = false;
+  found.catch(() => {
+    isOver = true;
+  });
+  await until(() => lists().length > 2 || isOver);
   provider.stage.release('before-end');
   assert.equal((await byId).text, ANSWER);
   assert.equal((await found).text, ANSWER);

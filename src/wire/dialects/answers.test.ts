@@ -165,6 +165,17 @@ test('events of a response are taken by their numbers: once, and in their order'
   assert.equal(answer.id, 'resp_1');
 });
 
+test('however many events come twice, they take no room', () => {
+  const answer = new ResponsesAnswer(listener());
+  answer.add(created);
+  for (let number = 1; number < 2000; number++)
+    for (const words of ['a', 'again']) answer.add(numbered(number, words));
+  const missing = () => {
+    for (let number = 2001; number < 4000; number++) answer.add(numbered(number, 'a'));
+  };
+  assert.throws(missing, { code: 'WORKER_PROTOCOL' });
+});
+
 test('the end of a response brings what its events have not', () => {
   const heard = listener();
   const answer = new ResponsesAnswer(heard);
