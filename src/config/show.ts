@@ -44,8 +44,10 @@ function sectionLines(
     if (IsObject(child))
       return [`${indent}${key}:`, ...sectionLines(child, value as Record<string, unknown>, inner, origins)];
     const origin = origins.get(inner.join('.'));
+    // A key that has an effect as soon as it is set is not set by a configuration that was printed.
+    const mark = origin === undefined && (child as { optIn?: boolean }).optIn === true ? '# ' : '';
     // On one line, so that the comment stands beside the value.
     const text = stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trimEnd();
-    return [`${indent}${key}: ${text}${origin === undefined ? '' : `  # ${origin}`}`];
+    return [`${indent}${mark}${key}: ${text}${origin === undefined ? '' : `  # ${origin}`}`];
   });
 }

@@ -10,6 +10,7 @@ import type { BackendInfo, BackendListener } from '../../src/core/ports/backend.
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { FakeGateway, type FakeSeat } from '../fakes/gateway.ts';
+import { within } from '../fakes/steered-work.ts';
 
 export const GATEWAY_MAIN = new URL('../fakes/gateway-main.ts', import.meta.url);
 
@@ -68,7 +69,7 @@ export class Heard implements BackendListener {
   readonly backends = new Map<string, BackendInfo>();
   readonly freed: string[] = [];
   readonly left: string[] = [];
-  #waiting = new Set<() => void>();
+  readonly #waiting = new Set<() => void>();
 
   constructor() {
     this.present = ({ info }) => {
@@ -89,8 +90,11 @@ export class Heard implements BackendListener {
   }
 
   /** Waits until it holds, looking at every news. */
-  async until(holds: (heard: Heard) => boolean): Promise<void> {
-    while (!holds(this)) await new Promise<void>((resolve) => this.#waiting.add(resolve));
+  until(holds: (heard: Heard) => boolean): Promise<void> {
+    const wait = async (): Promise<void> => {
+      while (!holds(this)) await new Promise<void>((resolve) => this.#waiting.add(resolve));
+    };
+    return within(wait());
   }
 
   #wake(): void {

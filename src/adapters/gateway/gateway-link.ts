@@ -53,6 +53,8 @@ export class GatewayLink implements LinkListener<GatewayState> {
   readonly #seats = new Map<string, Seat>();
   #listener: BackendListener | undefined;
   #starting: Promise<void> | undefined;
+  /** The last write of the state. */
+  #kept: Promise<void> = Promise.resolve();
   #state: GatewayState | undefined;
   /** Why the gateway cannot be used now. */
   #problem: string | undefined = NOT_ANSWERED;
@@ -92,6 +94,7 @@ export class GatewayLink implements LinkListener<GatewayState> {
     this.#firstReport.resolve();
     await this.#starting;
     const left = await this.#link.stop();
+    await this.#kept;
     if (left && left.running + left.unacknowledged > 0)
       this.#options.logger.info('requests at the gateway go on; the next start collects their answers', {
         count: left.running + left.unacknowledged,
@@ -122,7 +125,7 @@ export class GatewayLink implements LinkListener<GatewayState> {
       if (!listed.has(name)) this.#missing(facts, state.running + state.unacknowledged > 0);
     if (wasAway) logger.info('a gateway is used', { count: state.seats.length });
     this.#firstReport.resolve();
-    if (isNews) void keepLastState(env, folder, state);
+    if (isNews) this.#kept = this.#kept.then(() => keepLastState(env, folder, state));
   }
 
   onProblem({ code, message }: LinkProblem): void {
