@@ -47,6 +47,7 @@ export const BUSY_REASONS = [
   'reserved',
   'rate_limited',
   'overloaded',
+  'unreachable',
   'quota',
   'auth_required',
 ] as const satisfies readonly Reason[];
@@ -56,6 +57,7 @@ export type BusyReason = (typeof BUSY_REASONS)[number];
 export const TURNED_AWAY_REASONS = [
   'rate_limited',
   'overloaded',
+  'unreachable',
   'quota',
   'auth_required',
 ] as const satisfies readonly BusyReason[];

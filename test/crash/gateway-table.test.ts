@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { DRIVERS, type DriverName } from '../../src/model/gateway-wire.ts';
 import { type Ends, testFolder } from '../flow/server-process.ts';
 import { type CrashCase, CrashSite, ProviderProcess, STEPS, type Step, VICTIMS } from './gateway/case.ts';
@@ -15,16 +15,20 @@ const CASE_TIMEOUT_MS = 180_000;
 const SAMPLE = 23;
 
 const folder = testFolder({ after } as Ends);
-const providers = new Map<string, Promise<ProviderProcess>>();
+const providers = new Map<string, ProviderProcess>();
 
-function providerOf(driver: DriverName): Promise<ProviderProcess> {
-  const kind = driver.startsWith('openai') ? 'openai' : 'anthropic';
-  const known = providers.get(kind);
-  if (known !== undefined) return known;
-  const made = new ProviderProcess({ after } as Ends, kind, join(folder, `${kind}.jsonl`)).started();
-  providers.set(kind, made);
-  return made;
-}
+before(async () => {
+  for (const kind of ['openai', 'anthropic']) {
+    const provider = new ProviderProcess(kind, join(folder, `${kind}.jsonl`));
+    providers.set(kind, await provider.started());
+  }
+});
+after(() => {
+  for (const provider of providers.values()) provider.stop();
+});
+
+const providerOf = (driver: DriverName): ProviderProcess =>
+  providers.get(driver.startsWith('openai') ? 'openai' : 'anthropic') as ProviderProcess;
 
 const steps = Object.keys(STEPS) as Step[];
 
@@ -63,9 +67,9 @@ for (const row of rows.filter(isChosen)) {
     timeout: CASE_TIMEOUT_MS,
   }, async (t) => {
     const id = nameOf(row).replaceAll(' ', '-');
-    const site = new CrashSite(t, join(folder, id), await providerOf(row.driver), row, id);
+    const site = new CrashSite(t, join(folder, id), providerOf(row.driver), row, id);
     const { state, wasHeld, bills } = await site.run();
-    assert.equal(state, 'succeeded');
+    assert.equal(state, 'succeeded', JSON.stringify(await site.job()));
     const allowed = row.policy === 'hold' || isCertain(row) ? 1 : 1 + (await site.unknownAttempts());
     assert.ok(bills <= allowed, `it was billed ${bills} times, ${allowed} times are explained`);
     if (isCertain(row)) assert.deepEqual([wasHeld, site.bills], [false, 1], 'nobody had to decide');

@@ -55,12 +55,15 @@ export class ProviderProcess {
   readonly #child: ChildProcess;
   #port = '';
 
-  constructor(t: Ends, kind: string, ledger: string) {
+  constructor(kind: string, ledger: string) {
     this.ledger = ledger;
     this.#child = spawn(process.execPath, [PROVIDER, kind, ledger, '0', KEY], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    t.after(() => void this.#child.kill('SIGKILL'));
+  }
+
+  stop(): void {
+    this.#child.kill('SIGKILL');
   }
 
   async started(): Promise<this> {
@@ -137,7 +140,7 @@ export class CrashSite {
 
   /** The attempts that were given up without knowing whether they ran. */
   async unknownAttempts(): Promise<number> {
-    const { attempts } = await this.#job();
+    const { attempts } = await this.job();
     return attempts.filter(({ error }) => error?.code === 'UNKNOWN_OUTCOME').length;
   }
 
@@ -158,7 +161,7 @@ export class CrashSite {
     this.#call('POST', '/v2/tasks', { ...job, payload }).catch(() => undefined);
     if (waitsForEnd) {
       await this.#until(async () => (await this.#provider.waiting('received')) > 0);
-      await this.#until(async () => (await this.#job()).state === 'running');
+      await this.#until(async () => (await this.job()).state === 'running');
       writeFileSync(`${this.#mark}.armed`, '');
       await this.#provider.order('release', { point: 'received' });
     }
@@ -192,9 +195,9 @@ export class CrashSite {
   /** The job when it has ended, or when nobody but a person can settle it. */
   async #settled(): Promise<{ readonly state: string }> {
     let staleSince: number | undefined;
-    let job = await this.#job();
+    let job = await this.job();
     await this.#until(async () => {
-      job = await this.#job();
+      job = await this.job();
       if (['succeeded', 'dead', 'cancelled'].includes(job.state)) return true;
       staleSince = job.state === 'stale' ? (staleSince ?? Date.now()) : undefined;
       return staleSince !== undefined && Date.now() - staleSince > HELD_MS;
@@ -241,7 +244,7 @@ export class CrashSite {
     return { running, url: /listens on (http\S+)/.exec(banner)?.[1] ?? '' };
   }
 
-  async #job(): Promise<{
+  async job(): Promise<{
     readonly state: string;
     readonly attempts: readonly { readonly error?: { readonly code: string } }[];
   }> {
@@ -262,7 +265,7 @@ export class CrashSite {
   async #until(isMet: () => Promise<boolean>): Promise<void> {
     const end = Date.now() + LIMIT_MS;
     while (!(await isMet().catch(() => false))) {
-      assert.ok(Date.now() < end, `it comes to an end: ${JSON.stringify(await this.#job().catch(String))}`);
+      assert.ok(Date.now() < end, `it comes to an end: ${JSON.stringify(await this.job().catch(String))}`);
       await sleep(20);
     }
   }

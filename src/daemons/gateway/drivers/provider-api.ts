@@ -245,6 +245,9 @@ export const isLost = (error: unknown): boolean =>
 
 function outcomeOf(thrown: unknown): OrchdError {
   const error = toOrchdError(thrown);
+  // A provider that has not received the request has done nothing for it.
+  if (error.details.reason === 'unreachable')
+    return new OrchdError(error.code, error.message, { ...error.details, turnedAway: 'unreachable' });
   if (error.code === 'UNKNOWN_OUTCOME' || !isLost(error)) return error;
   return new OrchdError('UNKNOWN_OUTCOME', error.message, {}, { cause: error });
 }
