@@ -122,6 +122,7 @@ const TURNED_AWAY_ERRORS = {
   rate_limited: 'RATE_LIMITED',
   quota: 'RATE_LIMITED',
   overloaded: 'WORKER_BUSY',
+  unreachable: 'WORKER_UNAVAILABLE',
   auth_required: 'EXECUTION_FAILED',
 } as const satisfies Record<TurnedAwayReason, string>;
 
