@@ -19,6 +19,30 @@ test('[FANO-5] a seat runs one request at a time; the same token again is the sa
   assert.deepEqual(kit.provider.prompts, ['1']);
 });
 
+test('an offer, a kill and a job of the queue are answered once they are durable', async () => {
+  const kit = await new DeskKit().open();
+  const headers = { 'x-orchd-owner': 'a', 'x-orchd-epoch': '1' };
+  await kit.desk.requests.active(headers);
+  kit.faulty.held = Promise.withResolvers();
+  const answered: string[] = [];
+  const note = (name: string) => () => void answered.push(name);
+  const answers = [
+    kit.desk.requests
+      .submit({ backend: 's', payload: 'x', idempotency_token: '1' }, headers)
+      .then(note('offer')),
+    kit.desk.requests.kill('2', 'bury', headers).then(note('kill')),
+    kit.desk.queue.submit({ backend: 's', payload: 'x', job_id: 'j' }).then(note('job')),
+  ];
+  await turns();
+  assert.deepEqual(answered, []);
+  kit.faulty.held.resolve();
+  await Promise.all(answers);
+  const next = await kit.next();
+  assert.equal(next.desk.kept.memory.find('a', '2')?.is, 'tombstone');
+  assert.equal(next.jobState('j'), 'queued');
+  assert.equal(next.desk.kept.memory.running, 1);
+});
+
 test('[FANO-6] a refused caller has the next turn, before later callers and before the queue', async () => {
   const kit = await new DeskKit().open();
   await kit.submit('a', 'a:1');
