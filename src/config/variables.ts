@@ -10,6 +10,8 @@ export const PREFIX = 'ORCHD_';
 export const OTHER_VARIABLES: readonly string[] = [
   'ORCHD_CONFIG', // path of the configuration file
   'ORCHD_DATA', // data folder
+  'ORCHD_GATEWAY_LAUNCH', // marks the process of a gateway that `orchd up` has started
+  'ORCHD_GATEWAY_TOKEN', // token that callers of a gateway send
   'ORCHD_POOL_TOKEN', // token that callers of `orchd pool` send
   'ORCHD_TOKEN', // bearer token of a client
   'ORCHD_UPSTREAM_KEY', // key that a worker sends to the server behind it

@@ -25,6 +25,8 @@ export interface GatewayOptions extends DeskOptions {
   readonly port: number;
   /** The token that callers must send. Without it only callers on this machine are accepted. */
   readonly token?: Secret | undefined;
+  /** Host names under which callers reach it, beside those of this machine and the one on which it listens. */
+  readonly allowedHosts?: readonly string[];
   /**
    * Repeated in the address file, so that the brain knows it as that of the process which it has started. Without it the
    * gateway stands alone: it writes no address, and does not end by itself.
@@ -43,6 +45,9 @@ const GRACE_MS = 30_000;
 
 /** The host as it is written in a URL: an IPv6 address gets brackets. */
 const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+
+/** The host by which a brain on this machine reaches a gateway that listens on all addresses. */
+const localHost = (host: string): string => ({ '0.0.0.0': '127.0.0.1', '::': '::1' })[host] ?? host;
 
 export class Gateway extends Service {
   readonly #options: GatewayOptions;
@@ -110,7 +115,8 @@ export class Gateway extends Service {
     this.#url = `http://${urlHost(host)}:${http.port}`;
     this.#stopSweep = every(env.timers, SWEEP_MS, () => void this.#sweep(this.#opened));
     if (launch === undefined) return;
-    const address: ExecutorAddress = { launch, uri: this.#url, process: identityOf(process.pid) };
+    const uri = `http://${urlHost(localHost(host))}:${http.port}`;
+    const address: ExecutorAddress = { launch, uri, process: identityOf(process.pid) };
     await writeRecord(env, join(folder, ADDRESS_FILE), address);
   }
 
@@ -143,7 +149,7 @@ export class Gateway extends Service {
   }
 
   #server(desk: Desk): HttpServer {
-    const { env, logger, host, port, token } = this.#options;
+    const { env, logger, host, port, token, allowedHosts = [] } = this.#options;
     return new HttpServer({
       host,
       port,
@@ -152,7 +158,7 @@ export class Gateway extends Service {
       logger,
       limits: { maxBodyBytes: MAX_BODY_BYTES, maxConnections: MAX_CONNECTIONS },
       gate: {
-        allowedHosts: [...LOOPBACK_HOSTS, urlHost(host)],
+        allowedHosts: [...LOOPBACK_HOSTS, urlHost(host), ...allowedHosts],
         allowedOrigins: [],
         tokens: () => [],
         openWithoutTokens: token === undefined,
