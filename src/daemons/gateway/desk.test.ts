@@ -146,6 +146,36 @@ test('preempt ends what the queue runs, and its job is the first of the queue ag
   assert.deepEqual([attempts, usage], [2, { prompt_tokens: 4, completion_tokens: 6 }]);
 });
 
+test('a job that was being preempted when the gateway died is resumed, and not begun again', async () => {
+  const kit = new DeskKit();
+  kit.provider.obeysSignals = false;
+  await kit.open();
+  await kit.enqueue('j');
+  await kit.submit('a', 'a:1', { preempt: true });
+  assert.ok(kit.provider.last.call.signal.aborted);
+  const next = await kit.next();
+  next.follow([seatOrder('s')]);
+  await turns();
+  assert.deepEqual([kit.provider.last.isResumed, kit.provider.last.call.signal.aborted], [true, false]);
+  kit.provider.last.fail(new OrchdError('UNKNOWN_OUTCOME'));
+  await turns();
+  assert.deepEqual([next.jobState('j'), next.desk.queue.view('j').attempts], ['ended', 1]);
+  assert.deepEqual(kit.provider.prompts, ['j']);
+});
+
+test('a job that the provider turns away is the first of the queue again, and waits until the seat has rested', async () => {
+  const kit = await new DeskKit().open();
+  for (const id of ['j1', 'j2']) await kit.enqueue(id);
+  kit.provider.last.fail(new OrchdError('RATE_LIMITED', undefined, { turnedAway: 'overloaded' }));
+  await turns();
+  assert.deepEqual([kit.jobState('j1'), kit.jobState('j2')], ['queued', 'queued']);
+  await kit.pass(1000);
+  assert.deepEqual(kit.provider.prompts, ['j1', 'j1']);
+  kit.provider.last.fail(new OrchdError('EXECUTION_FAILED'));
+  await turns();
+  assert.deepEqual([kit.jobState('j1'), kit.jobState('j2')], ['ended', 'running']);
+});
+
 test('a seat with preempt needs no word of the caller; an immediate request is never preempted', async () => {
   const kit = await new DeskKit().open([seatOrder('s', { preempt: true })]);
   await kit.enqueue('j1');
