@@ -9,7 +9,7 @@ import { Gateway } from './gateway.ts';
 import { GATEWAY_LAUNCH_VARIABLE, GATEWAY_TOKEN_VARIABLE } from './layout.ts';
 import type { Drivers } from './seats.ts';
 
-const [, , folder = '.', host = '127.0.0.1', port = '0'] = process.argv;
+const [, , folder = '.', host = '127.0.0.1', port = '0', ...allowedHosts] = process.argv;
 const {
   [GATEWAY_LAUNCH_VARIABLE]: launch = '',
   [GATEWAY_TOKEN_VARIABLE]: token = '',
@@ -38,6 +38,7 @@ const gateway = new Gateway({
   port: Number(port),
   launch,
   token: new Secret(token),
+  allowedHosts,
   drivers,
   ledger: ledger === undefined ? undefined : fileLedger(ledger),
 });

@@ -4,7 +4,7 @@
 export const GATEWAY_LAUNCH_VARIABLE = 'ORCHD_GATEWAY_LAUNCH';
 export const GATEWAY_TOKEN_VARIABLE = 'ORCHD_GATEWAY_TOKEN';
 
-/** The program of the gateway. Its arguments are its folder, the host and the port on which it listens. */
+/** The program of the gateway. Its arguments are its folder, the host and the port on which it listens, and allowed hosts. */
 export const GATEWAY_PROGRAM = new URL(
   import.meta.url.endsWith('.ts') ? './gateway-main.ts' : './gateway-main.js',
   import.meta.url,
