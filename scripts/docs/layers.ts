@@ -17,7 +17,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   runtime: 'the shell around the engine: the loop, commits, effects, reads',
   stores: 'where records are kept: journal, MariaDB, memory; migration between them',
   backends: "the brain's side of everything that executes jobs",
-  daemons: 'what runs outside of the brain: worker and pool manager',
+  daemons: 'what runs outside of the brain: worker, executor of an upstream, gateway, pool manager',
   agents: 'agents as clients of admission',
   adapters: 'modules that bring backends or work: upstreams',
   telemetry: 'metrics and narration: subscribers of durable changes',

@@ -171,8 +171,9 @@ test('the next process knows what was begun, what has ended and what was killed'
   assert.match(third.begin('runs').log.after(0, 1e6)[0]?.text ?? '', /^id: 3000000001\n/);
 });
 
-test('a full disk: nothing begins, a tombstone is not promised, and a result is told when there is room', async () => {
+test('a full disk: nothing begins, a tombstone is not promised, and a result is told when there is room', async (t) => {
   const kit = await Kit.open();
+  t.after(() => kit.kept.close());
   await kit.begun('a');
   kit.faulty.maxFileBytes = 0;
   const refused = kit.begin('b');

@@ -32,6 +32,8 @@ interface Pending<R> {
 const MIN_COMPACT_BYTES = 8 * 2 ** 20;
 const GROWTH = 3;
 const WRITE_BYTES = 4 * 2 ** 20;
+/** A flush is one text: it must not become too long for one. */
+const MAX_FLUSH_CHARS = 64 * 2 ** 20;
 const FULL: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
 const isFull = (thrown: unknown): boolean => FULL.has(diskErrorCode(thrown));
@@ -49,7 +51,7 @@ export class RecordLog<R extends object> {
   #compactedBytes: number;
   /** Whether there may be something behind `#end`. */
   #hasRest = false;
-  #waiting: Pending<R>[] = [];
+  readonly #waiting: Pending<R>[] = [];
   #flushing: Promise<void> | undefined;
   #isClosed = false;
 
@@ -95,10 +97,9 @@ export class RecordLog<R extends object> {
 
   async #flushAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting;
-      this.#waiting = [];
+      const { batch, lines } = this.#takeBatch();
       try {
-        await this.#flush(batch);
+        await this.#flush(batch, lines);
         await this.#compactWhereLarge();
       } catch (error) {
         this.#fail(error, batch);
@@ -107,8 +108,20 @@ export class RecordLog<R extends object> {
     this.#flushing = undefined;
   }
 
-  async #flush(batch: readonly Pending<R>[]): Promise<void> {
-    const lines = batch.map(({ record }, i) => lineOf(this.#count + i + 1, this.#count, record));
+  /** What goes with the next flush: all that waits, up to MAX_FLUSH_CHARS. */
+  #takeBatch(): { readonly batch: readonly Pending<R>[]; readonly lines: readonly string[] } {
+    const lines: string[] = [];
+    let chars = 0;
+    for (const { record } of this.#waiting) {
+      if (chars > MAX_FLUSH_CHARS) break;
+      const line = lineOf(this.#count + lines.length + 1, this.#count, record);
+      lines.push(line);
+      chars += line.length;
+    }
+    return { batch: this.#waiting.splice(0, lines.length), lines };
+  }
+
+  async #flush(batch: readonly Pending<R>[], lines: readonly string[]): Promise<void> {
     const bytes = Buffer.from(lines.join(''));
     const at = sectorAfter(this.#end);
     try {
@@ -163,8 +176,7 @@ export class RecordLog<R extends object> {
   #fail(error: unknown, batch: readonly Pending<R>[]): void {
     this.#failure = new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
     this.#failed.resolve(this.#failure);
-    for (const { reject } of [...batch, ...this.#waiting]) reject(this.#failure);
-    this.#waiting = [];
+    for (const { reject } of [...batch, ...this.#waiting.splice(0)]) reject(this.#failure);
   }
 }
 

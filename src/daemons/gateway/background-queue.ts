@@ -78,8 +78,12 @@ export class BackgroundQueue {
     return [...this.#jobs].some(({ state }) => state === 'ended');
   }
 
-  queuedOn(seat: string): number {
-    return [...this.#jobs].filter((job) => job.seat === seat && job.state === 'queued').length;
+  /** The number of jobs that wait, by seat. */
+  get queued(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { seat, state } of this.#jobs)
+      if (state === 'queued') counts.set(seat, (counts.get(seat) ?? 0) + 1);
+    return counts;
   }
 
   /** Settles when the job is durable. The same id again answers with the first job. */

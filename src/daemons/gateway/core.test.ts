@@ -19,6 +19,30 @@ test('[FANO-5] a seat runs one request at a time; the same token again is the sa
   assert.deepEqual(kit.provider.prompts, ['1']);
 });
 
+test('an offer, a kill and a job of the queue are answered once they are durable', async () => {
+  const kit = await new GatewayCoreKit().open();
+  const headers = { 'x-orchd-owner': 'a', 'x-orchd-epoch': '1' };
+  await kit.core.requests.active(headers);
+  kit.faulty.held = Promise.withResolvers();
+  const answered: string[] = [];
+  const note = (name: string) => () => void answered.push(name);
+  const answers = [
+    kit.core.requests
+      .submit({ backend: 's', payload: 'x', idempotency_token: '1' }, headers)
+      .then(note('offer')),
+    kit.core.requests.kill('2', 'bury', headers).then(note('kill')),
+    kit.core.queue.submit({ backend: 's', payload: 'x', job_id: 'j' }).then(note('job')),
+  ];
+  await turns();
+  assert.deepEqual(answered, []);
+  kit.faulty.held.resolve();
+  await Promise.all(answers);
+  const next = await kit.next();
+  assert.equal(next.core.kept.memory.find('a', '2')?.is, 'tombstone');
+  assert.equal(next.jobState('j'), 'queued');
+  assert.equal(next.core.kept.memory.running, 1);
+});
+
 test('[FANO-6] a refused caller has the next turn, before later callers and before the queue', async () => {
   const kit = await new GatewayCoreKit().open();
   await kit.submit('a', 'a:1');
@@ -120,6 +144,36 @@ test('preempt ends what the queue runs, and its job is the first of the queue ag
   assert.deepEqual(kit.provider.prompts, ['j1', 'a:1', 'j1', 'j2']);
   const { attempts, usage } = kit.core.queue.view('j1');
   assert.deepEqual([attempts, usage], [2, { prompt_tokens: 4, completion_tokens: 6 }]);
+});
+
+test('a job that was being preempted when the gateway died is resumed, and not begun again', async () => {
+  const kit = new GatewayCoreKit();
+  kit.provider.obeysSignals = false;
+  await kit.open();
+  await kit.enqueue('j');
+  await kit.submit('a', 'a:1', { preempt: true });
+  assert.ok(kit.provider.last.call.signal.aborted);
+  const next = await kit.next();
+  next.follow([seatOrder('s')]);
+  await turns();
+  assert.deepEqual([kit.provider.last.isResumed, kit.provider.last.call.signal.aborted], [true, false]);
+  kit.provider.last.fail(new OrchdError('UNKNOWN_OUTCOME'));
+  await turns();
+  assert.deepEqual([next.jobState('j'), next.core.queue.view('j').attempts], ['ended', 1]);
+  assert.deepEqual(kit.provider.prompts, ['j']);
+});
+
+test('a job that the provider turns away is the first of the queue again, and waits until the seat has rested', async () => {
+  const kit = await new GatewayCoreKit().open();
+  for (const id of ['j1', 'j2']) await kit.enqueue(id);
+  kit.provider.last.fail(new OrchdError('RATE_LIMITED', undefined, { turnedAway: 'overloaded' }));
+  await turns();
+  assert.deepEqual([kit.jobState('j1'), kit.jobState('j2')], ['queued', 'queued']);
+  await kit.pass(1000);
+  assert.deepEqual(kit.provider.prompts, ['j1', 'j1']);
+  kit.provider.last.fail(new OrchdError('EXECUTION_FAILED'));
+  await turns();
+  assert.deepEqual([kit.jobState('j1'), kit.jobState('j2')], ['ended', 'running']);
 });
 
 test('a seat with preempt needs no word of the caller; an immediate request is never preempted', async () => {

@@ -138,10 +138,11 @@ export class GatewayCore implements Admission {
 
   state(): GatewayState {
     const { registry, running, unacknowledged } = this.kept.memory;
+    const { queued } = this.queue;
     return {
       version: this.feed.version,
       registry,
-      seats: this.seats.all.map((seat) => this.#stateOf(seat)),
+      seats: this.seats.all.map((seat) => this.#stateOf(seat, queued.get(seat.order.name) ?? 0)),
       running,
       unacknowledged,
     };
@@ -161,7 +162,7 @@ export class GatewayCore implements Admission {
     await this.kept.close();
   }
 
-  #stateOf(seat: Seat): SeatState {
+  #stateOf(seat: Seat, queued: number): SeatState {
     const { clock } = this.#env;
     const { name, driver, models, slots } = seat.order;
     const now = clock.monotonic();
@@ -176,7 +177,7 @@ export class GatewayCore implements Admission {
       ...(verdict.is === 'busy' && { busy: verdict.reason }),
       ...(until !== undefined && { busy_until: Math.ceil(clock.now() + until - now) }),
       high_priority_pending: seat.hasReservation(now),
-      queued: this.queue.queuedOn(name),
+      queued,
       finds: this.seats.abilitiesOf(seat).finds,
     };
   }

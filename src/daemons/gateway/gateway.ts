@@ -46,6 +46,9 @@ const GRACE_MS = 30_000;
 /** The host as it is written in a URL: an IPv6 address gets brackets. */
 const urlHost = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
+/** The host by which a brain on this machine reaches a gateway that listens on all addresses. */
+const localHost = (host: string): string => ({ '0.0.0.0': '127.0.0.1', '::': '::1' })[host] ?? host;
+
 export class Gateway extends Service {
   readonly #options: GatewayOptions;
   readonly #ended = Promise.withResolvers<void>();
@@ -112,7 +115,8 @@ export class Gateway extends Service {
     this.#url = `http://${urlHost(host)}:${http.port}`;
     this.#stopSweep = every(env.timers, SWEEP_MS, () => void this.#sweep(this.#opened));
     if (launch === undefined) return;
-    const address: ExecutorAddress = { launch, uri: this.#url, process: identityOf(process.pid) };
+    const uri = `http://${urlHost(localHost(host))}:${http.port}`;
+    const address: ExecutorAddress = { launch, uri, process: identityOf(process.pid) };
     await writeRecord(env, join(folder, ADDRESS_FILE), address);
   }
 
