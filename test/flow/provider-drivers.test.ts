@@ -339,3 +339,20 @@ test('anthropic-messages: fields of sampling go to the version of the API that h
   assert.equal((await driver.run(new Call({ temperature: 0.5, top_k: 3 }))).text, ANSWER);
   assert.equal(provider.generations[0]?.body.temperature, 0.5);
 });
+
+for (const name of ['openai-responses', 'anthropic-batches'] as const) {
+  test(`${name}: a cancelled call whose end the provider does not confirm has an unknown outcome`, async (t) => {
+    const { provider, driver } = await seat(t, name, {
+      times: { cancelMs: { id: 1500, order: 1500, state: 50 } },
+    });
+    provider.stage.hold('before-end');
+    const call = new Call();
+    const run = failureOf(driver.run(call));
+    await provider.stage.reached('before-end');
+    // The provider answers neither the order nor questions any more.
+    provider.key = 'another key';
+    call.cancel();
+    assert.equal((await run).code, 'UNKNOWN_OUTCOME');
+    assert.equal(provider.generations.length, 1);
+  });
+}

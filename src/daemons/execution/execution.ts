@@ -209,6 +209,9 @@ export class Execution {
   }
 
   #errorOf(thrown: unknown): OrchdError {
+    // An engine that cannot say whether the work has ended says so also about one that was told to stop.
+    if (this.signal.aborted && thrown instanceof OrchdError && thrown.code === 'UNKNOWN_OUTCOME')
+      return thrown;
     if (this.#stoppedBy === 'time limit') return new OrchdError('WORKER_TIMEOUT');
     if (this.#stoppedBy === 'shutdown')
       return new OrchdError('UNKNOWN_OUTCOME', 'the worker was stopped before its execution ended');

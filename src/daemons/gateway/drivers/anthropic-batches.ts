@@ -16,7 +16,7 @@ import { protocolError } from '../../../wire/dialects/errors.ts';
 import { fieldsOf, type JsonObject, listOf, objectOf } from '../../../wire/dialects/json.ts';
 import { emitWhole } from '../../../wire/dialects/openai-chat.ts';
 import type { Driver, DriverAbilities, DriverCall, EarlierCall } from '../driver.ts';
-import { isLost, type ProviderApi } from './provider-api.ts';
+import { isAborted, isLost, type ProviderApi, unconfirmed } from './provider-api.ts';
 
 const PATH = '/v1/messages/batches';
 const PAGE = 100;
@@ -78,6 +78,7 @@ export class AnthropicBatchesDriver implements Driver {
       await call.keepId(id);
       return id;
     } catch (error) {
+      if (call.signal.aborted && isAborted(error)) throw unconfirmed();
       if (call.signal.aborted || !isLost(error)) throw error;
       return await this.#find(call, begunAt);
     } finally {
@@ -95,7 +96,7 @@ export class AnthropicBatchesDriver implements Driver {
       emitWhole(result, call.emit);
       return result;
     } catch (error) {
-      if (signal.aborted) await this.#cancel(id, call);
+      if (signal.aborted && !(await this.#cancel(id, call))) throw unconfirmed();
       throw error;
     }
   }
@@ -170,23 +171,23 @@ export class AnthropicBatchesDriver implements Driver {
   }
 
   /** Orders the end of a batch, and waits a little for what it has used: it may have ended before. */
-  async #cancel(id: string, call: Batched): Promise<void> {
+  async #cancel(id: string, call: Batched): Promise<boolean> {
     await this.#api.order(`${pathOf(id)}/cancel`);
-    const { env, times } = this.#api;
-    const over = new AbortController();
-    const cancelTimer = env.timers.after(times.cancelMs.state, () => over.abort());
-    try {
-      const line = await this.#api.poll(over.signal, times.cancelMs.state, () =>
-        this.#look(id, call, over.signal),
-      );
-      const { usage } = batchResult(line);
-      if (usage) call.noteUsage(usage);
-    } catch {
-      // It was cancelled, and nothing is charged for it; or its state is not known in time.
-    } finally {
-      cancelTimer();
-    }
+    const line = await this.#api.lookBriefly((signal) => this.#look(id, call, signal));
+    if (!line) return false;
+    noteUsageIn(line, call);
+    return true;
   }
 }
 
 const pathOf = (id: string): string => `${PATH}/${encodeURIComponent(id)}`;
+
+/** A request that was cancelled before it was begun has no usage. */
+function noteUsageIn(line: JsonObject, { noteUsage }: Batched): void {
+  try {
+    const { usage } = batchResult(line);
+    if (usage) noteUsage(usage);
+  } catch {
+    // It has ended without a message.
+  }
+}

@@ -12,7 +12,7 @@ import { pulledEvents } from '../../../wire/pulled-events.ts';
 import type { Driver, DriverAbilities, DriverCall, EarlierCall } from '../driver.ts';
 import { MAX_EVENT_CHARS } from './anthropic-messages.ts';
 import { TAG_KEY } from './openai-chat.ts';
-import type { ProviderApi } from './provider-api.ts';
+import { isAborted, type ProviderApi, unconfirmed } from './provider-api.ts';
 
 const PATH = '/v1/responses';
 const KEEPS_MS = 30 * 86_400_000;
@@ -102,7 +102,7 @@ export class OpenAiResponsesDriver implements Driver {
       }
     } catch (error) {
       // Whatever is wrong with the stream: what became of the response is known under its id.
-      if (id === undefined) throw error;
+      if (id === undefined) throw call.signal.aborted && isAborted(error) ? unconfirmed() : error;
     } finally {
       call.signal.removeEventListener('abort', onAbort);
       cancelWait();
@@ -122,27 +122,17 @@ export class OpenAiResponsesDriver implements Driver {
       });
       return answer.finish(response);
     } catch (error) {
-      if (signal.aborted) await this.#cancel(id, call);
+      if (signal.aborted && !(await this.#cancel(id, call))) throw unconfirmed();
       throw error;
     }
   }
 
-  /** Orders the end of a response, and waits a little for the tokens that it has used. */
-  async #cancel(id: string, call: Listened): Promise<void> {
+  /** Orders the end of a response, and waits a little for the tokens that it has used; returns whether it has ended. */
+  async #cancel(id: string, call: Listened): Promise<boolean> {
     const ordered = await this.#api.order(`${pathOf(id)}/cancel`);
-    if (ordered && noteEnd(ordered, call)) return;
-    const over = new AbortController();
-    const { env, times } = this.#api;
-    const cancelTimer = env.timers.after(times.cancelMs.state, () => over.abort());
-    try {
-      await this.#api.poll(over.signal, times.cancelMs.state, async () =>
-        noteEnd(await this.#look(id, over.signal), call),
-      );
-    } catch {
-      // The tokens stay those that were counted before.
-    } finally {
-      cancelTimer();
-    }
+    if (ordered && noteEnd(ordered, call)) return true;
+    const seen = await this.#api.lookBriefly(async (signal) => noteEnd(await this.#look(id, signal), call));
+    return seen === true;
   }
 
   async #look(id: string, signal: AbortSignal): Promise<JsonObject> {

@@ -106,7 +106,8 @@ export class ProviderApi {
     try {
       return await run();
     } catch (error) {
-      if (signal.aborted) throw new OrchdError('CANCELLED');
+      const isUnknown = error instanceof OrchdError && error.code === 'UNKNOWN_OUTCOME';
+      if (signal.aborted && !isUnknown) throw new OrchdError('CANCELLED');
       if (this.#closed.signal.aborted)
         throw new OrchdError('UNKNOWN_OUTCOME', 'the gateway was stopped during the call');
       throw this.#withoutKey(outcomeOf(error));
@@ -205,6 +206,20 @@ export class ProviderApi {
     }
   }
 
+  /** Looks for a short time after an order to cancel; undefined where nothing is found by then. */
+  async lookBriefly<T>(look: (signal: AbortSignal) => Promise<T | undefined>): Promise<T | undefined> {
+    const over = new AbortController();
+    const atMostMs = this.times.cancelMs.state;
+    const cancelTimer = this.env.timers.after(atMostMs, () => over.abort());
+    try {
+      return await this.poll(over.signal, atMostMs, () => look(over.signal));
+    } catch {
+      return undefined;
+    } finally {
+      cancelTimer();
+    }
+  }
+
   /** The path below the seat's URL of an absolute URL that the provider gave; undefined if it is not below it. */
   pathOf(url: string): string | undefined {
     if (!URL.canParse(url)) return undefined;
@@ -242,6 +257,14 @@ const LOST: ReadonlySet<string | undefined> = new Set([
 /** Whether the answer to a request is lost, so that the provider may have done the work. */
 export const isLost = (error: unknown): boolean =>
   error instanceof OrchdError && (error.code === 'UNKNOWN_OUTCOME' || LOST.has(error.details.reason));
+
+/** Whether a request was ended by us before its answer came. */
+export const isAborted = (error: unknown): boolean =>
+  error instanceof OrchdError && error.details.reason === 'aborted';
+
+/** For a call that was cancelled, and that the provider may still run. */
+export const unconfirmed = (): OrchdError =>
+  new OrchdError('UNKNOWN_OUTCOME', 'the provider has not confirmed that it has ended the call');
 
 function outcomeOf(thrown: unknown): OrchdError {
   const error = toOrchdError(thrown);
