@@ -47,7 +47,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
 
 /**
  * The provider behind the backend has done nothing for the job: it goes back to the queue with no try used up, and the
- * backend gets no job for as long as the provider wants, or for growing pauses if it does not say.
+ * backend gets no job for as long as the provider wants, or for growing pauses if it does not say (docs/decisions/0029).
  */
 function turnAway(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: TurnedAway): void {
   turn.noteEnd({ is: 'attempt', entry, attempt: { ...attempt, acceptedAt: undefined }, tokens: undefined });

@@ -1,5 +1,5 @@
 /**
- * The token memory of an executor that remembers over its own death. What an earlier process has begun is here again:
+ * The token memory of an executor that remembers over its own death (docs/decisions/0028). What an earlier process has begun is here again:
  * with its outcome, or as a running execution that has to be resumed.
  */
 import { crashpoint } from '../../kit/crashpoint.ts';
