@@ -255,6 +255,7 @@ export class CrashSite {
     const reply = await fetch(`${this.#brain?.url}${path}`, {
       method,
       headers: { 'content-type': 'application/json' },
+      signal: AbortSignal.timeout(10_000),
       ...(body && { body: JSON.stringify(body) }),
     });
     const answer: unknown = await reply.json();
