@@ -1,10 +1,10 @@
 /** Models of upstreams: they have the names of another server, and are not in the catalog. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Fields } from '../../../test/fakes/engine-kit.ts';
+import { type Fields, TURNED_AWAY } from '../../../test/fakes/engine-kit.ts';
 import { PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BackendInfo } from '../ports/backend.ts';
+import type { BackendInfo, TurnedAway } from '../ports/backend.ts';
 import { explain } from '../scheduling/explain.ts';
 
 const upstream = (kit: PoolKit, name: string, fields: Partial<BackendInfo>): void =>
@@ -95,6 +95,31 @@ test('an interactive job is refused once all upstreams with its model have been 
   kit.submit('back', asked);
   upstream(kit, 'b', away);
   kit.submit('again', asked);
+});
+
+test('an interactive job is refused while all backends with its model rest for more than 30 seconds', () => {
+  const kit = new PoolKit();
+  upstream(kit, 'a', { models: ['m'] });
+  const asked = { type: 'inference', model: 'm', priority: 'interactive' } as const;
+  const turnAway = (id: string, retryAfterMs: number): void => {
+    kit.submit(id, asked);
+    kit.accept(id);
+    kit.end(id, { ...(TURNED_AWAY as TurnedAway), retryAfterMs });
+  };
+  turnAway('first', 30_000);
+  kit.submit('soon', asked);
+  kit.pass(30_000);
+  kit.accept('first');
+  kit.end('first', { ...(TURNED_AWAY as TurnedAway), retryAfterMs: 40_000 });
+  const { code, message, details } = refusal(kit, asked);
+  const until = new Date(kit.now + 40_000).toISOString();
+  assert.deepEqual(
+    [code, message, details.retryAfterMs],
+    ['UPSTREAM_UNAVAILABLE', `"a" has the model and cannot be used: until ${until} (rate_limited)`, 40_000],
+  );
+  kit.submit('batch', { ...asked, priority: 'batch' });
+  upstream(kit, 'b', { models: ['m'] });
+  kit.submit('elsewhere', asked);
 });
 
 test('jobs for a model that an upstream no longer has are told so, whether they wait or are new', () => {

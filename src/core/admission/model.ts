@@ -101,19 +101,30 @@ function longestTimeout({ fleet, settings }: Turn, name: string): number {
   return longest;
 }
 
-/** How long an outage may last before interactive jobs are refused: a server that restarts is back by then. */
+/**
+ * How long an outage may last, or a backend that was turned away may rest, before interactive jobs are refused: a server
+ * that restarts is back by then.
+ */
 const OUTAGE_GRACE_MS = 30_000;
 
-/** People do not wait for an upstream that has been away for long; batch jobs do. */
+/** People do not wait for a backend that has been away for long, or rests for long; batch jobs do. */
 function checkOutage({ fleet, now }: Turn, name: string, { spec, unrunnable }: Submission): void {
   if (spec.priority !== 'interactive' || unrunnable === 'wait') return;
   let reason: string | undefined;
-  for (const { info, outageSince } of fleet.backends.values()) {
+  let retryAfterMs = Number.POSITIVE_INFINITY;
+  for (const backend of fleet.backends.values()) {
+    const { info, outageSince, blockedUntil, blockedFor, turnedAway } = backend;
     if (!info.models?.includes(name)) continue;
-    if (outageSince === undefined || now - outageSince < OUTAGE_GRACE_MS) return;
-    reason ??= `"${info.name}" has the model and cannot be used: ${info.outage}`;
+    const isAway = outageSince !== undefined && now - outageSince >= OUTAGE_GRACE_MS;
+    const rests = turnedAway > 0 && blockedUntil - now > OUTAGE_GRACE_MS;
+    if (!isAway && !rests) return;
+    if (rests) retryAfterMs = Math.min(retryAfterMs, blockedUntil - now);
+    const why = isAway ? info.outage : `until ${new Date(blockedUntil).toISOString()} (${blockedFor})`;
+    reason ??= `"${info.name}" has the model and cannot be used: ${why}`;
   }
-  if (reason !== undefined) throw new OrchdError('UPSTREAM_UNAVAILABLE', reason);
+  if (reason === undefined) return;
+  const wait = Number.isFinite(retryAfterMs) ? { retryAfterMs: Math.ceil(retryAfterMs) } : {};
+  throw new OrchdError('UPSTREAM_UNAVAILABLE', reason, wait);
 }
 
 /** The longest context that upstreams have for a model; undefined unless all of them that have the model know it. */

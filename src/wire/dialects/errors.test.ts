@@ -66,5 +66,9 @@ for (const [error, hasBegun, code, retriable, turnedAway] of EVENTS) {
 test('a server of our own that has no room is busy, and one that is limited says for how long, an hour at most', () => {
   assert.equal(errorFromReply(reply(503, 'loading')).code, 'WORKER_BUSY');
   const limited = { ...reply(429, {}), headers: { 'retry-after': '999999' } };
-  assert.deepEqual(errorFromReply(limited).details, { retryAfterMs: 3_600_000, policyLabel: 'upstream' });
+  assert.deepEqual(errorFromReply(limited).details, {
+    retryAfterMs: 3_600_000,
+    policyLabel: 'upstream',
+    turnedAway: 'rate_limited',
+  });
 });

@@ -25,8 +25,11 @@ export function errorFromReply({ status, headers, body }: ErrorReply): OrchdErro
   const text = answered('upstream', status, body);
   const wait = retryAfterMs(headers, MAX_SERVER_WAIT_MS, undefined);
   const retryAfter: ErrorDetails = wait === undefined ? {} : { retryAfterMs: wait };
-  if (status === 429) return new OrchdError('RATE_LIMITED', text, { ...retryAfter, policyLabel: 'upstream' });
-  if (status === 503) return new OrchdError('WORKER_BUSY', text, retryAfter);
+  if (status === 429) {
+    const details = { ...retryAfter, policyLabel: 'upstream', turnedAway: 'rate_limited' } as const;
+    return new OrchdError('RATE_LIMITED', text, details);
+  }
+  if (status === 503) return new OrchdError('WORKER_BUSY', text, { ...retryAfter, turnedAway: 'overloaded' });
   if (status === 401 || status === 403) {
     return new OrchdError(
       'EXECUTION_FAILED',
