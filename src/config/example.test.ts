@@ -67,7 +67,7 @@ test('config.example.yaml shows everything that a command may set, with its defa
   checkExplained(shown, (line) => line.includes('word-count:'));
 });
 
-test('the original keys stand at their original paths with their original defaults', () => {
+test('[FANO-11] the original keys stand at their original paths with their original defaults', () => {
   const written: Record<string, unknown> = {};
   applyDefaults(written);
   const originals: Record<string, unknown> = {
@@ -88,7 +88,7 @@ test('the original keys stand at their original paths with their original defaul
   for (const key of [...requiredKeys, ...optionalKeys]) assert.ok(brain.includes(key), key);
 });
 
-test('[ORCH-1140] [ORCH-1141] each of the original keys is read from the YAML file', () => {
+test('[FANO-11] [ORCH-1140] [ORCH-1141] each of the original keys is read from the YAML file', () => {
   const config = loadConfig({
     text: `
 orchestrator:

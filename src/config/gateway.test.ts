@@ -7,13 +7,13 @@ const seats = (...entries: object[]) =>
   loadConfig({ text: `gateway: { seats: ${JSON.stringify(entries)} }`, label: 'c.yaml' }).gateway.seats;
 const SEAT = { name: 'a', driver: 'openai', models: ['gpt-5'] };
 
-test('without seats and pool.url there is no gateway, and its address has a default', () => {
+test('[FANO-11] without seats and pool.url there is no gateway, and its address has a default', () => {
   const { gateway, pool } = defaultConfig();
   assert.deepEqual(gateway, { host: '127.0.0.1', port: 8000, allowedHosts: [], seats: [] });
   assert.equal(pool.url, undefined);
 });
 
-test('pool.url has an effect as soon as it is set, also to its default', () => {
+test('[FANO-11] pool.url has an effect as soon as it is set, also to its default', () => {
   const url = 'http://localhost:8000';
   assert.equal(loadConfig({ text: `pool: { url: "${url}/" }` }).pool.url, url);
   assert.equal(loadConfig({ env: { ORCHD_POOL_URL: url } }).pool.url, url);

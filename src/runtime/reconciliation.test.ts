@@ -157,7 +157,7 @@ test('[FANO-9] at the start each open attempt is re-attached, collected, held, r
   assert.deepEqual(engineOf(second).state.brain?.reconciled?.counts, counts, 'it is in the audit trail');
 });
 
-test('[FANO-9] an execution that no attempt knows is ended after the grace time, a lost acknowledgement is sent again', async (t) => {
+test('[FANO-9] [FANO-11] an execution that no attempt knows is ended after the grace time, a lost acknowledgement is sent again', async (t) => {
   const site = new Site(t);
   const { executions, killed, acked } = site.executor;
   executions.set('unknown:1', { is: 'running' });
@@ -185,7 +185,7 @@ test('an execution that ends, or is known, before the second look is left alone'
   assert.deepEqual([killed, await site.states(brain, 'comes')], [[], ['running']]);
 });
 
-test('[FANO-12] switched off, nothing is ended and nothing reported at the start, and open attempts are still settled', async (t) => {
+test('[FANO-11] [FANO-12] switched off, nothing is ended and nothing reported at the start, and open attempts are still settled', async (t) => {
   const site = new Site(t);
   const config = 'orchestrator: { recovery: { orphan_reconciliation: false } }';
   const first = await site.start(config);

@@ -30,6 +30,11 @@ export const CATCHERS = {
   doctor: { args: ['src/stores/journal/doctor/redrive.test.ts'] },
   forward: { args: ['src/api/forward.test.ts'] },
   strace: { args: ['test/crash/strace.test.ts'], env: { CI: '1' } },
+  /** Brain, gateway and a provider that bills, under faults. */
+  gatewaySimulation: { args: ['test/sim/run.ts', '--gateway', '--seeds', '100'] },
+  gatewayCore: { args: ['src/daemons/gateway/core.test.ts'] },
+  gatewaySeats: { args: ['test/flow/gateway-source.test.ts'] },
+  providers: { args: ['test/flow/provider-faults.test.ts'] },
 } as const satisfies Record<string, Catcher>;
 
 export interface PlantedBug {
@@ -44,6 +49,7 @@ export interface PlantedBug {
 
 const JOURNAL = 'src/stores/journal';
 const MARIADB = 'src/stores/mariadb';
+const EXECUTION = 'src/daemons/execution';
 
 export const PLANTED: readonly PlantedBug[] = [
   {
@@ -332,5 +338,59 @@ export const PLANTED: readonly PlantedBug[] = [
     replace: '',
     catcher: 'simulation',
     says: /batch batch-\d counts/,
+  },
+  {
+    name: 'the gateway calls the provider before its intent is durable',
+    file: `${EXECUTION}/executions.ts`,
+    find: '      if (durable !== undefined) await durable;\n',
+    replace: '      if (durable !== undefined) durable.catch(() => undefined);\n',
+    catcher: 'gatewaySimulation',
+    says: /was billed again after/,
+  },
+  {
+    name: 'the gateway tells a result before it is durable',
+    file: `${EXECUTION}/executions.ts`,
+    find: '    if (memory.journal) await memory.journal.ended(execution, ending.outcome);\n',
+    replace: '    if (memory.journal) void memory.journal.ended(execution, ending.outcome);\n',
+    catcher: 'gatewaySimulation',
+    says: /had ended as .*, and is now/,
+  },
+  {
+    name: 'a gateway that restarts has another registry',
+    file: `${EXECUTION}/kept-folder.ts`,
+    find: "  const isNew = state.registry === '';\n",
+    replace: '  const isNew = true;\n',
+    catcher: 'gatewaySimulation',
+    says: /everything ends once faults stop; left: [^\n]*"state":"stale"/,
+  },
+  {
+    name: 'a busy seat spends a try',
+    file: 'src/core/attempts/progress.ts',
+    find: "  if (why === 'timeout') return endBadly(",
+    replace: "  if (why === 'timeout' || why === 'busy') return endBadly(",
+    catcher: 'gatewaySeats',
+    says: /✖ \[FANO-6\] a busy seat is no try of the job/,
+  },
+  {
+    name: 'the queue of the gateway takes a reserved seat',
+    file: 'src/daemons/gateway/seat.ts',
+    find: '    return standing.length > 0 ? ',
+    replace: '    return false ? ',
+    catcher: 'gatewayCore',
+    says: /✖ \[FANO-6\] a refused caller has the next turn/,
+  },
+  {
+    name: 'the key of a seat follows a redirect',
+    file: 'src/wire/exchange.ts',
+    find: '    if (status >= 300 && status < 400 && !returnsRedirects)\n',
+    replace: `    const { location } = response.headers;
+    if (location !== undefined)
+      void fetch(location, { headers: request.getHeaders() as never }).finally(() =>
+        this.#fail('redirect', 'it was followed'),
+      );
+    else if (status >= 300 && status < 400 && !returnsRedirects)
+`,
+    catcher: 'providers',
+    says: /✖ openai-chat: a redirect is not followed, and takes the key nowhere/,
   },
 ];

@@ -26,6 +26,7 @@ async function run(
 ): Promise<ExecutionResult> {
   const prompt = request.work.kind === 'completion' ? request.work.prompt : '';
   const reply = await fetch(url, { method: 'POST', body: JSON.stringify({ tag, prompt }), signal });
+  if (!reply.ok) throw new OrchdError('EXECUTION_FAILED', 'the provider refuses it');
   let text = '';
   let rest = '';
   for await (const bytes of reply.body as AsyncIterable<Uint8Array>) {

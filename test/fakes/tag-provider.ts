@@ -13,8 +13,10 @@ export interface Bill {
 
 export class TagProvider {
   readonly bills: Bill[] = [];
-  /** Prompts that are answered at once. */
+  /** All prompts are answered at once. */
   answersAtOnce = false;
+  /** Prompts whose calls are billed and fail for good. */
+  readonly failing = new Set<string>();
   /** Most calls that ran at a time. */
   peak = 0;
   readonly #server: Server;
@@ -80,6 +82,11 @@ export class TagProvider {
     this.peak = Math.max(this.peak, this.#running);
     for (const wake of [...this.#waiters]) wake();
     this.#waiters.clear();
+    if (this.failing.has(prompt)) {
+      this.#running--;
+      response.writeHead(400).end();
+      return;
+    }
     response.writeHead(200);
     response.write(`${JSON.stringify({ id })}\n${JSON.stringify({ piece: 'begun ' })}\n`);
     if (!this.answersAtOnce) await this.#holdOf(prompt).promise;

@@ -52,7 +52,7 @@ async function isRefusedNow(orchestrator: Orchestrator, key: string): Promise<vo
 
 describe('[FANO-3] the failure cache', () => {
   onStores(
-    'a key that failed for good is refused for its time, also after a restart, unless it is forced',
+    '[FANO-11] a key that failed for good is refused for its time, also after a restart, unless it is forced',
     LASTING,
     async (t, data) => {
       const later = new LaterEnv();
@@ -122,7 +122,7 @@ describe('[FANO-3] the failure cache', () => {
   );
 
   onStores(
-    'size and time are configured: the cache keeps the keys that failed last, for that time',
+    '[FANO-11] size and time are configured: the cache keeps the keys that failed last, for that time',
     STORES,
     async (t, data) => {
       const later = new LaterEnv();

@@ -184,39 +184,43 @@ onStores(
   },
 );
 
-onStores('attempt numbers go on after a job was purged and its id chosen again', LASTING, async (t, data) => {
-  const stage = new Stage();
-  t.after(() => stage.endAll());
-  let later = 0;
-  const real = realEnv();
-  const clock = { now: () => real.clock.now() + later, monotonic: () => real.clock.monotonic() + later };
-  // The purge, due once a minute, runs when this test says so.
-  const purges: (() => void)[] = [];
-  const timers = {
-    soon: real.timers.soon,
-    after: (ms: number, run: () => void) => {
-      if (ms !== 60_000) return real.timers.after(ms, run);
-      purges.push(run);
-      return () => undefined;
-    },
-  };
-  const config = 'orchestrator: {retention: {history_sec: 10}}';
-  const orchestrator = await start(t, { data, env: { ...real, clock, timers }, backends: [stage], config });
-  await orchestrator.submit({ job_id: 'mine' });
-  await stage.startedCount(1);
-  stage.endAll();
-  await orchestrator.wait('mine');
-  while (engineOf(orchestrator).state.jobs.has('mine')) await turns(1);
-  later = 20_000;
-  for (const purge of purges.splice(0)) purge();
-  const isThere = (): Promise<boolean> =>
-    orchestrator.get('mine').then(
-      () => true,
-      () => false,
-    );
-  while (await isThere()) await turns(1);
-  const again = await orchestrator.submit({ job_id: 'mine' });
-  assert.equal(again.duplicate_of, undefined);
-  await stage.startedCount(2);
-  assert.deepEqual(stage.started, ['mine:1', 'mine:2']);
-});
+onStores(
+  '[FANO-4] attempt numbers go on after a job was purged and its id chosen again',
+  LASTING,
+  async (t, data) => {
+    const stage = new Stage();
+    t.after(() => stage.endAll());
+    let later = 0;
+    const real = realEnv();
+    const clock = { now: () => real.clock.now() + later, monotonic: () => real.clock.monotonic() + later };
+    // The purge, due once a minute, runs when this test says so.
+    const purges: (() => void)[] = [];
+    const timers = {
+      soon: real.timers.soon,
+      after: (ms: number, run: () => void) => {
+        if (ms !== 60_000) return real.timers.after(ms, run);
+        purges.push(run);
+        return () => undefined;
+      },
+    };
+    const config = 'orchestrator: {retention: {history_sec: 10}}';
+    const orchestrator = await start(t, { data, env: { ...real, clock, timers }, backends: [stage], config });
+    await orchestrator.submit({ job_id: 'mine' });
+    await stage.startedCount(1);
+    stage.endAll();
+    await orchestrator.wait('mine');
+    while (engineOf(orchestrator).state.jobs.has('mine')) await turns(1);
+    later = 20_000;
+    for (const purge of purges.splice(0)) purge();
+    const isThere = (): Promise<boolean> =>
+      orchestrator.get('mine').then(
+        () => true,
+        () => false,
+      );
+    while (await isThere()) await turns(1);
+    const again = await orchestrator.submit({ job_id: 'mine' });
+    assert.equal(again.duplicate_of, undefined);
+    await stage.startedCount(2);
+    assert.deepEqual(stage.started, ['mine:1', 'mine:2']);
+  },
+);

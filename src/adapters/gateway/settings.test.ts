@@ -41,6 +41,8 @@ test('[FANO-6] [FANO-11] the order has the seats, twice jit_poll_interval, and p
     reservation_ms: 500,
     timeout_ms: 7000,
   });
+  const { reservation_ms, timeout_ms } = seatsOrder(own(SEAT));
+  assert.deepEqual([reservation_ms, timeout_ms], [2000, 3_600_000]);
 });
 
 test('a key is shown nowhere but in the order', () => {

@@ -136,6 +136,7 @@ async function executorRestarts(harness: BackendHarness): Promise<void> {
   assert.deepEqual(await brain.offer(running), { is: 'accepted' });
   assert.deepEqual(await old.offer(old.token('old')), { is: 'fenced' });
   assert.deepEqual([harness.begun(running), harness.begun(killed)], [1, 0]);
+  assert.ok(remembers(await brain.inspect(), intent), 'what it does not know has never run');
 }
 
 async function foreignStop(harness: BackendHarness): Promise<void> {
