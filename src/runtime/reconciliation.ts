@@ -43,6 +43,8 @@ export interface ReconciliationParts {
 
 /** The time between two looks at an execution that no open attempt knows. */
 const GRACE_MS = 10_000;
+/** The time between two tries at the start with a backend that does not answer. */
+const RETRY_MS = 10_000;
 const MAX_LISTED = 1000;
 const MAX_REPORTS = 10;
 
@@ -71,8 +73,8 @@ export class Reconciliation {
   readonly #parts: ReconciliationParts;
   /** The registry that each backend had when it was reconciled last. */
   readonly #done = new Map<string, string>();
-  /** Backends whose first try has failed. */
-  readonly #failed = new Set<string>();
+  /** Backends whose last try has failed, with the time of the next one by the monotonic clock. */
+  readonly #failed = new Map<string, number>();
   readonly #suspects = new Map<string, Suspect>();
   readonly #reports: OpenReport[] = [];
 
@@ -102,14 +104,17 @@ export class Reconciliation {
   #first(backend: Backend): void {
     const { name, registry } = backend.info;
     if (!this.#mayAsk(backend) || this.#done.get(name) === registry) return;
-    const label = this.#failed.has(name) ? 'reconcile again' : 'reconcile';
+    const now = this.#parts.env.clock.monotonic();
+    const nextTry = this.#failed.get(name);
+    if (nextTry !== undefined && now < nextTry) return;
+    const label = nextTry === undefined ? 'reconcile' : 'reconcile again';
     let isTried = false;
     this.#parts.runner.run(`${label} ${name}`, {
       // One try: the next sweep repeats it.
       isDue: () => !isTried,
       attempt: async () => {
         isTried = true;
-        this.#failed.add(name);
+        this.#failed.set(name, now + RETRY_MS);
         await this.#reconcile(backend, this.#startReport());
         this.#failed.delete(name);
         return true;
@@ -152,12 +157,14 @@ export class Reconciliation {
     if (!inspector.isOwn(backend, inspection)) return;
     this.#done.set(name, inspection.registry);
     const entry = this.#entry(name, true);
-    for (const { token } of asked) {
+    const settle = async ({ token }: JobEntry): Promise<void> => {
       const job = engine.state.open.get(token);
-      if (!job?.open || isBeingOffered(job.open, engine)) continue;
-      const finding = await inspector.finding(job, job.open, inspection);
-      await this.#settle(job, job.open, finding, entry);
-    }
+      if (!job?.open || isBeingOffered(job.open, engine)) return;
+      const before = job.open;
+      await this.#settle(job, before, await inspector.finding(job, before, inspection), entry);
+    };
+    // All at once, so that they share their commits.
+    await Promise.all(asked.map(settle));
     this.#suspect(name, inspection.others ?? [], entry);
     report.backends.push(entry);
     this.#tell(entry, report);
