@@ -62,7 +62,10 @@ class Machine {
     // With lies nothing may end: the index of ended jobs is synced, and would tell that the log has lost its end.
     isAnswering = this.#env['POWER_LIES'] === undefined;
     running.send({ is: 'load', cycle: `${this.#name}-${++this.#cycle}` } satisfies PowerOrder);
-    while (this.acked.length === first) await sleep(5);
+    while (this.acked.length === first) {
+      assert.equal(running.exitCode ?? running.signalCode, null, 'brain and gateway have ended');
+      await sleep(5);
+    }
     await sleep(SHORTEST_MS + instant * (LONGEST_MS - SHORTEST_MS));
     this.#disk.shutdown();
     await this.#stop(running);

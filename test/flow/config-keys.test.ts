@@ -81,7 +81,7 @@ for (const [pauseMs, config] of [
         return { is: 'busy' };
       };
       await time.until(brain.submit({}));
-      while (triedAt.length < 3) await time.pass(1);
+      while (triedAt.length < 3 && !t.signal.aborted) await time.pass(1);
       const [first = 0, second = 0, third = 0] = triedAt;
       for (const pause of [second - first, third - second])
         assert.ok(pause >= pauseMs && pause < pauseMs + 100, `${pause} ms`);
