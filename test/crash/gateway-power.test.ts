@@ -94,7 +94,8 @@ class Machine {
         ...(state === 'succeeded' && times === 0 ? [`${id} has an answer that nobody gave`] : []),
       ];
     });
-    const tags = bills.map(({ tag }) => tag);
+    // Without keep a call has no tag.
+    const tags = bills.map(({ tag }) => tag).filter((tag) => tag !== null);
     const twice = tags.filter((tag, at) => tags.indexOf(tag) !== at);
     return [...found, ...twice.map((tag) => `the token ${tag} was billed twice`)];
   }

@@ -17,7 +17,8 @@ import type { PowerNews, PowerOrder } from './power-news.ts';
 
 const CLIENTS = 6;
 const JOBS_BEFORE_LIES = 60;
-const SLOTS = 4;
+const SLOTS = 2;
+const MODELS = ['finds', 'blind'];
 const RESERVATION_MS = 400;
 const LOOK_MS = 20;
 /** The brain asks about a held job again several times in these looks. */
@@ -63,7 +64,11 @@ const gateway = new Gateway({
 });
 await gateway.start();
 gateway.follow({
-  seats: [seatOrder('seat', { url: provider, slots: SLOTS })],
+  seats: [
+    seatOrder('finds', { url: provider, slots: SLOTS, models: { finds: 'm' } }),
+    // Its calls are not found again, so that jobs are held.
+    seatOrder('blind', { url: provider, slots: SLOTS, models: { blind: 'm' }, keep: false }),
+  ],
   reservation_ms: RESERVATION_MS,
   timeout_ms: 60_000,
 });
@@ -104,7 +109,8 @@ async function atRest(ids: readonly string[]): Promise<Record<string, string>> {
 }
 
 async function submit(id: string): Promise<void> {
-  await brain.submit({ job_id: id, type: 'inference', model: 'm', payload: id, on_unknown: 'hold' });
+  const model = MODELS[Number(id.at(-1)) % MODELS.length] as string;
+  await brain.submit({ job_id: id, type: 'inference', model, payload: id, on_unknown: 'hold' });
   say({ is: 'acked', id });
 }
 
