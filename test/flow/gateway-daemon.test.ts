@@ -19,6 +19,8 @@ test('[FANO-5] is it busy, submit, list, kill: a request runs at once or is refu
   assert.deepEqual([started.event, started.n, started.data.job_id], ['started', 1, 'job-a']);
   assert.equal((await stream.next()).data.t, 'begun ');
   assert.deepEqual((await gateway.submit('a:1')).body, { request_id: 'a:1', state: 'running' });
+  const occupied = { busy: true, reason: 'occupied', retry_after_ms: 30_000, high_priority_pending: false };
+  assert.deepEqual(await busy(), occupied, 'to ask leaves no reservation');
   const other = gateway.line.as({ owner: 'other' });
   const refused = await gateway.submit('b:1', {}, other);
   const { code, reason, retry_after_ms } = refused.body.error;

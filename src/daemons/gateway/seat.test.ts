@@ -41,7 +41,7 @@ for (const [title, load, caller, expected] of TABLE) {
   });
 }
 
-test('a try renews a reservation and keeps its place; an admitted caller has none', () => {
+test('[FANO-6] a try renews a reservation and keeps its place; an admitted caller has none', () => {
   const seat = new Seat(seatOrder('s'), 100);
   seat.reserve('a', 0);
   seat.reserve('b', 50);
