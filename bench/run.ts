@@ -17,6 +17,7 @@ import { bench as big } from './suites/big.ts';
 import { bench as cancel } from './suites/cancel.ts';
 import { bench as commands } from './suites/commands.ts';
 import { bench as cycle } from './suites/cycle.ts';
+import { bench as gateway } from './suites/gateway.ts';
 import { bench as heap } from './suites/heap.ts';
 import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
@@ -39,6 +40,7 @@ const ALL: readonly Bench[] = [
   batch,
   relay,
   ttft,
+  gateway,
   cancel,
   cycle,
   latency,

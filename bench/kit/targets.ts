@@ -44,16 +44,14 @@ function difference(left: SampleKey, right: SampleKey) {
   };
 }
 
-/** The time that orchd adds to the first token, less its flush, as a multiple of what the bare pipe adds. */
-function firstToken(clients: number) {
+/** The time that one system adds to the first token, less a flush, as a multiple of what another adds. */
+function firstToken(ours: string, other: string, flush: string) {
   return (results: Results): number[] => {
-    const [pipes, flushes] = [
-      results.samples(`pipe @${clients}`, 'addedP50Ms'),
-      results.samples(`flush @${clients}`, 'p50Ms'),
-    ];
-    return results.samples(`orchd @${clients}`, 'addedP50Ms').flatMap((value, at) => {
-      const [pipe, flush] = [pipes[at], flushes[at]];
-      return pipe === undefined || flush === undefined || pipe <= 0 ? [] : [(value - flush) / pipe];
+    const others = results.samples(other, 'addedP50Ms');
+    const flushes = results.samples(flush, 'p50Ms');
+    return results.samples(ours, 'addedP50Ms').flatMap((value, at) => {
+      const [base, flushMs] = [others[at], flushes[at]];
+      return base === undefined || flushMs === undefined || base <= 0 ? [] : [(value - flushMs) / base];
     });
   };
 }
@@ -87,6 +85,27 @@ const withoutBound = (name: string, samples: Target['samples']): Target => ({
 /** The rate of orchd on MariaDB divided by that of a peer, in the same shape. */
 const onMariaDb = (shape: string, peer: string): Target['samples'] =>
   ratio([`${shape}: orchd on MariaDB`, 'perSec'], [`${shape}: ${peer}`, 'perSec']);
+
+/** The gateway beside the worker; `before` says what both were called through. */
+const gatewayTargets = (before: string): Target[] => {
+  const both = (what: string, key: string): Target['samples'] =>
+    ratio([`gateway: ${what} of ${before}gateway`, key], [`gateway: ${what} of ${before}worker`, key]);
+  return [
+    ...[1, 50].map((clients) =>
+      atMost(
+        `${before}gateway, first token of ${clients} streams: added p50 less a flush ÷ worker`,
+        1.3,
+        firstToken(
+          `gateway: ${before}gateway @${clients}`,
+          `gateway: ${before}worker @${clients}`,
+          `gateway: flush @${clients}`,
+        ),
+      ),
+    ),
+    atLeast(`${before}gateway: tokens per CPU-second ÷ worker`, 0.8, both('tokens', 'perCpuSec')),
+    atMost(`${before}gateway: memory of a stream ÷ worker`, 1.3, both('memory', 'rssKib')),
+  ];
+};
 
 const TARGETS: readonly Target[] = [
   atLeastAiming(
@@ -164,8 +183,13 @@ const TARGETS: readonly Target[] = [
     plain(['follower of a waiting job', 'rssKib']),
   ),
   ...[1, 50, 200].map((clients) =>
-    atMost(`first token of ${clients} streams: added p50 less a flush ÷ bare pipe`, 1.5, firstToken(clients)),
+    atMost(
+      `first token of ${clients} streams: added p50 less a flush ÷ bare pipe`,
+      1.5,
+      firstToken(`orchd @${clients}`, `pipe @${clients}`, `flush @${clients}`),
+    ),
   ),
+  ...['', 'brain and '].flatMap(gatewayTargets),
   atMost('cancel to the last token: p99 ms', 250, plain(['cancel by order', 'p99Ms'])),
   atMost('stream left to the last token: p99 ms', 250, plain(['cancel by leaving', 'p99Ms'])),
   atMost('pick and claim, 1M ÷ 1k waiting', 2, ratio(['pick 1M', 'p50Us'], ['pick 1k', 'p50Us'])),

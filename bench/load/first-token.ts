@@ -1,21 +1,23 @@
-/** Clients of OpenAI streams, in a process of their own: they measure the time from the request to the first token. */
+/** Clients of streams, in a process of their own: they measure the time from the request to the first token. */
 import { connect, type Socket } from 'node:net';
 import type { Values } from '../kit/bench.ts';
 import { Meter } from '../kit/meter.ts';
 import { now, quantile, sleep } from '../kit/numbers.ts';
-import { MODEL } from '../systems/pool-stub.ts';
+import { newToken, PROTOCOLS, type ProtocolName, type StreamProtocol } from './protocols.ts';
 
 /** The clients start spread over this time, so that their streams do not start together. */
 const SPREAD_MS = 1000;
-/** The beginning of the first token, whose text is its number. */
-const FIRST = Buffer.from('"content":"0000');
-const DONE = Buffer.from('[DONE]');
+/** The beginning of the first token's text, which is its number. */
+const FIRST_TEXT = '0000';
+const HEAD_END = '\r\n\r\n';
 const LAST_CHUNK = '0\r\n\r\n';
 const TAIL = 64;
 
 export interface FirstTokenLoad {
   readonly folder: string;
   readonly port: number;
+  /** OpenAI's by default. */
+  readonly protocol?: ProtocolName;
   readonly pids: readonly number[];
   readonly headers: readonly string[];
   readonly clients: number;
@@ -28,14 +30,13 @@ export interface FirstTokenLoad {
 }
 
 export async function measure(load: FirstTokenLoad): Promise<Values> {
-  const request = requestOf(load);
   const waits: number[] = [];
   const meter = new Meter(load.folder, load.pids);
   const run = async (_: unknown, at: number): Promise<void> => {
     await sleep((at * SPREAD_MS) / load.clients);
-    const client = new Client(load.port);
-    for (let n = 0; n < load.warmUp; n++) await client.stream(request);
-    for (let n = 0; n < load.streams; n++) waits.push(await client.stream(request));
+    const client = new Client(load);
+    for (let n = 0; n < load.warmUp; n++) await client.run();
+    for (let n = 0; n < load.streams; n++) waits.push(await client.run());
     client.close();
   };
   await Promise.all(Array.from({ length: load.clients }, run));
@@ -47,31 +48,58 @@ export async function measure(load: FirstTokenLoad): Promise<Values> {
   };
 }
 
-function requestOf({ port, headers, everyMs, tokens }: FirstTokenLoad): Buffer {
-  const messages = [{ role: 'user', content: `everyMs=${everyMs} tokens=${tokens}` }];
-  const body = JSON.stringify({ model: MODEL, stream: true, messages });
-  const head = [
-    'POST /v1/chat/completions HTTP/1.1',
-    `host: 127.0.0.1:${port}`,
-    'content-type: application/json',
-    ...headers,
-    `content-length: ${body.length}`,
-  ];
-  return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`);
-}
+const requestOf = (path: string, headers: readonly string[], body: string): Buffer =>
+  Buffer.from([`POST ${path} HTTP/1.1`, ...headers, `content-length: ${body.length}`, '', body].join('\r\n'));
 
 /** Runs one stream at a time, on a reused connection where the server keeps it open. Connecting is not measured. */
 class Client {
-  readonly #port: number;
+  readonly #load: FirstTokenLoad;
+  readonly #protocol: StreamProtocol;
+  readonly #first: Buffer;
   #socket: Socket | undefined;
 
-  constructor(port: number) {
-    this.#port = port;
+  constructor(load: FirstTokenLoad) {
+    this.#load = load;
+    this.#protocol = PROTOCOLS[load.protocol ?? 'openai'];
+    this.#first = Buffer.from(this.#protocol.mark + FIRST_TEXT);
   }
 
-  /** Reads a stream to its end; returns the time to its first token. */
-  async stream(request: Buffer): Promise<number> {
+  /** Reads a stream to its end, and acknowledges it where that is usual; returns the time to its first token. */
+  async run(): Promise<number> {
+    const { everyMs, tokens } = this.#load;
+    const { path, headers, body, ackPath } = this.#protocol;
+    const token = newToken();
+    const text = JSON.stringify(body(`everyMs=${everyMs} tokens=${tokens}`, token));
+    const wait = await this.#stream(requestOf(path, this.#headers(headers(token)), text));
+    if (ackPath) await this.#acknowledge(requestOf(ackPath(token), this.#headers(headers(token)), ''));
+    return wait;
+  }
+
+  close(): void {
+    this.#socket?.destroy();
+  }
+
+  #headers(own: Readonly<Record<string, string>>): string[] {
+    const { port, headers } = this.#load;
+    const lines = Object.entries(own).map(([name, value]) => `${name}: ${value}`);
+    return [`host: 127.0.0.1:${port}`, ...lines, ...headers];
+  }
+
+  async #acknowledge(request: Buffer): Promise<void> {
     const socket = this.#socket ?? (await this.#open());
+    return new Promise((resolve, reject) => {
+      socket.once('data', (answer: Buffer) => {
+        const text = answer.toString('latin1');
+        if (text.startsWith('HTTP/1.1 204') && text.endsWith(HEAD_END)) resolve();
+        else reject(new Error(`not acknowledged: ${text}`));
+      });
+      socket.write(request);
+    });
+  }
+
+  async #stream(request: Buffer): Promise<number> {
+    const socket = this.#socket ?? (await this.#open());
+    const end = this.#protocol.end;
     return new Promise((resolve, reject) => {
       const begin = now();
       let wait: number | undefined;
@@ -85,8 +113,8 @@ class Client {
       };
       const onData = (piece: Buffer): void => {
         const text = Buffer.concat([tail, piece]);
-        if (wait === undefined && text.includes(FIRST)) wait = now() - begin;
-        isDone ||= text.includes(DONE);
+        if (wait === undefined && text.includes(this.#first)) wait = now() - begin;
+        isDone ||= text.includes(end);
         tail = text.subarray(-TAIL);
         if (isDone && tail.toString('latin1').endsWith(LAST_CHUNK)) settle();
       };
@@ -96,13 +124,9 @@ class Client {
     });
   }
 
-  close(): void {
-    this.#socket?.destroy();
-  }
-
   #open(): Promise<Socket> {
     return new Promise((resolve, reject) => {
-      const socket = connect(this.#port, '127.0.0.1', () => resolve(socket));
+      const socket = connect(this.#load.port, '127.0.0.1', () => resolve(socket));
       socket.setNoDelay(true);
       socket.once('error', reject);
       socket.once('close', () => {

@@ -4,13 +4,17 @@ import type { Values } from '../kit/bench.ts';
 import { Meter } from '../kit/meter.ts';
 import { inFlight, sleep } from '../kit/numbers.ts';
 import { MODEL } from '../systems/pool-stub.ts';
+import { newToken, PROTOCOLS, type ProtocolName, type StreamProtocol } from './protocols.ts';
 import { TokenCount } from './token-count.ts';
 
 /** The number of streams that are opened concurrently. */
 const OPENING = 16;
 
-/** `pipe`: a stream of the bare pipe. `orchd`: the events of an inference. `waiting`: the events of a job that never starts. */
-export type StreamKind = 'pipe' | 'orchd' | 'waiting';
+/**
+ * `pipe`: a stream of the bare pipe. `orchd`: the events of an inference. `waiting`: the events of a job that never
+ * starts. Otherwise a stream by that protocol.
+ */
+export type StreamKind = 'pipe' | 'orchd' | 'waiting' | ProtocolName;
 
 export interface StreamsLoad {
   readonly port: number;
@@ -18,6 +22,8 @@ export interface StreamsLoad {
   readonly streams: number;
   /** The time between two tokens of a stream; 0 is as fast as possible. */
   readonly everyMs: number;
+  /** Headers of every request of a protocol. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface RelayLoad extends StreamsLoad {
@@ -34,7 +40,7 @@ export async function measure(load: RelayLoad): Promise<Values> {
   const counts: TokenCount[] = [];
   const ends: Promise<void>[] = [];
   await inFlight(load.streams, OPENING, async () => {
-    const count = new TokenCount();
+    const count = new TokenCount(protocolOf(load)?.mark);
     counts.push(count);
     ends.push(readToEnd(await open(load), count));
   });
@@ -70,8 +76,18 @@ export async function start(load: StreamsLoad): Promise<void> {
   });
 }
 
-async function open({ kind, port, everyMs }: StreamsLoad): Promise<IncomingMessage> {
+const protocolOf = ({ kind }: StreamsLoad): StreamProtocol | undefined =>
+  kind in PROTOCOLS ? PROTOCOLS[kind as ProtocolName] : undefined;
+
+async function open(load: StreamsLoad): Promise<IncomingMessage> {
+  const { kind, port, everyMs } = load;
   const path = `/?everyMs=${everyMs}`;
+  const protocol = protocolOf(load);
+  if (protocol) {
+    const token = newToken();
+    const body = JSON.stringify(protocol.body(path, token));
+    return send(port, protocol.path, body, { ...protocol.headers(token), ...load.headers });
+  }
   if (kind === 'pipe') return send(port, path);
   const job =
     kind === 'orchd'
@@ -88,9 +104,15 @@ async function submit(port: number, job: object): Promise<string> {
 }
 
 /** Sends a request on a new connection, since the other side may close a reused one at that moment. */
-function send(port: number, path: string, body?: string): Promise<IncomingMessage> {
+function send(
+  port: number,
+  path: string,
+  body?: string,
+  headers: Readonly<Record<string, string>> = body === undefined
+    ? {}
+    : { 'content-type': 'application/json' },
+): Promise<IncomingMessage> {
   const method = body === undefined ? 'GET' : 'POST';
-  const headers = body === undefined ? {} : { 'content-type': 'application/json' };
   return new Promise((resolve, reject) => {
     const outgoing = request({ agent: false, host: '127.0.0.1', port, path, method, headers }, (answer) => {
       const { statusCode = 0 } = answer;

@@ -11,9 +11,10 @@ const PROGRAM = fileURLToPath(
 /** Portkey sleeps this long, on purpose, before it forwards the first piece of every stream. */
 export const PORTKEY_SLEEP_MS = 25;
 
-export async function startPortkey(): Promise<ProxyDaemon> {
+/** `flags` are those of Node. */
+export async function startPortkey(flags: readonly string[] = []): Promise<ProxyDaemon> {
   const port = await freePort();
-  const args = [PROGRAM, '--headless', `--port=${port}`];
+  const args = [...flags, PROGRAM, '--headless', `--port=${port}`];
   const daemon = await startDaemon({ program: process.execPath, args, answers: () => answersAt(port) });
   return { ...daemon, port };
 }

@@ -1,6 +1,6 @@
 /**
- * orchd as a relay: a brain as `orchd up` runs it, whose pool manager and worker are the source (source.ts). Tokens take
- * the same path as those of a real worker.
+ * orchd as a relay: a brain as `orchd up` runs it, whose pool manager and worker are the source (source.ts), so that
+ * tokens take the same path as those of a real worker; or in front of an executor of the bench.
  */
 import { startServer } from '../../src/app/server.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -13,14 +13,16 @@ const STREAMS = 10_000;
 
 export interface RelayOrchdArgs {
   readonly folder: string;
-  /** The port of the pool manager. */
+  /** The port of the pool manager, or of the gateway. */
   readonly upstream: number;
+  readonly through?: 'pool' | 'gateway';
 }
 
 /** Starts the server and returns its port. */
-export async function start({ folder, upstream }: RelayOrchdArgs): Promise<number> {
+export async function start({ folder, upstream, through = 'pool' }: RelayOrchdArgs): Promise<number> {
+  const url = `http://127.0.0.1:${upstream}`;
   const more = [
-    `  pool_managers: http://127.0.0.1:${upstream}`,
+    ...(through === 'pool' ? [`  pool_managers: ${url}`] : ['pool:', `  url: ${url}`]),
     'server:',
     `  max_connections: ${STREAMS}`,
     `  max_streams_per_caller: ${STREAMS}`,
@@ -29,8 +31,8 @@ export async function start({ folder, upstream }: RelayOrchdArgs): Promise<numbe
   ];
   const config = loadConfig({ text: `${CONFIG.trimEnd()}\n${more.join('\n')}\n` });
   const logger = createLogger({ write: () => undefined, now: () => Date.now(), level: 'warn' });
-  const { url } = await startServer({ config, data: folder, version: '0.0.0', logger, port: 0 });
-  const port = Number(new URL(url).port);
-  await registerModel(port);
+  const server = await startServer({ config, data: folder, version: '0.0.0', logger, port: 0 });
+  const port = Number(new URL(server.url).port);
+  if (through === 'pool') await registerModel(port);
   return port;
 }

@@ -3,8 +3,7 @@
  * numbered tokens as worker events (`GET /?everyMs=M`; `POST /execute` from a brain, which finds it through the pool
  * manager stub) or in the OpenAI format (`POST /v1/chat/completions`). The request contains `everyMs=M`, the time
  * between two tokens, and optionally `tokens=N`, their number. With `everyMs=0` tokens are sent as fast as the client
- * reads them, from `GET /begin` on. `GET /end` ends all streams; the last event of a worker stream has the number of
- * tokens sent.
+ * reads them, from `GET /begin` on. `GET /end` ends all streams; the end of a stream has the number of tokens sent.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -41,22 +40,25 @@ const asWorker: StreamFormat = {
 const endOf = (sent: number): object => ({
   tokens_out: sent,
   decode_time_ms: 0,
-  result: { sent, finish_reason: 'stop', usage: { prompt_tokens: 1, completion_tokens: sent } },
+  result: { sent, finish_reason: 'stop', usage: usageOf(sent) },
 });
 
-const chunk = (delta: object, reason: string | null): string =>
+const usageOf = (sent: number): object => ({ prompt_tokens: 1, completion_tokens: sent });
+
+const chunk = (delta: object, reason: string | null, usage?: object): string =>
   `data: ${JSON.stringify({
     id: 'chatcmpl-bench',
     object: 'chat.completion.chunk',
     created: 0,
     model: MODEL,
     choices: [{ index: 0, delta, finish_reason: reason }],
+    ...(usage && { usage }),
   })}\n\n`;
 
 const asOpenAi: StreamFormat = {
   first: '',
   token: (n) => chunk({ content: digits(n) }, null),
-  last: () => `${chunk({}, 'stop')}data: [DONE]\n\n`,
+  last: (sent) => `${chunk({}, 'stop', usageOf(sent))}data: [DONE]\n\n`,
 };
 
 /** Starts the server and returns its port. */
@@ -79,7 +81,7 @@ export async function start(): Promise<number> {
 function answer(request: IncomingMessage, response: ServerResponse): void {
   const url = request.url ?? '/';
   if (url === '/execute') return withBody(request, (body) => stream(response, body, asWorker));
-  if (url.startsWith('/v1/')) return withBody(request, (body) => stream(response, body, asOpenAi));
+  if (url === '/v1/chat/completions') return withBody(request, (body) => stream(response, body, asOpenAi));
   request.resume();
   if (url.startsWith('/?')) return stream(response, url, asWorker);
   if (url === '/end') endedAt = now();

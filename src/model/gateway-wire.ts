@@ -80,7 +80,10 @@ export const SeatState = open({
 });
 export type SeatState = Static<typeof SeatState>;
 
-/** `GET /seats?after=VERSION&wait_ms=N` answers as soon as the version differs from `after`, or after `wait_ms`. */
+/**
+ * `GET /seats?after=VERSION&wait_ms=N` answers as soon as the version differs from `after`, or after `wait_ms`. The
+ * version changes when a seat does, or who may use it; a count that changes alone changes no version.
+ */
 export const GatewayState = open({
   /** Grows, over restarts of the gateway too. */
   version: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),

@@ -132,6 +132,32 @@ test('a result is told once it is durable', async () => {
   assert.deepEqual([execution.outcome?.ok, execution.log.closed], [true, true]);
 });
 
+test('no request waits for the flush of an acknowledgement, which is durable soon, or when the process ends', async () => {
+  const kit = await Kit.open();
+  const end = async (token: string) => {
+    await kit.begun(token);
+    kit.runs.at(-1)?.resolve({ text: 'x' });
+    await turn();
+  };
+  await end('a');
+  const { syncs } = kit.faulty;
+  kit.executions.acknowledge(who, 'a');
+  await kit.begun('b');
+  assert.equal(kit.faulty.syncs, syncs + 1);
+
+  await end('c');
+  kit.executions.acknowledge(who, 'c');
+  await turn();
+  const afterTimer = await kit.next();
+  await end('d');
+  kit.executions.acknowledge(who, 'd');
+  await kit.kept.close();
+  const afterClose = await kit.next();
+  const states = (of: Kit) => ['a', 'b', 'c', 'd'].map((token) => of.state(token));
+  assert.deepEqual(states(afterTimer), ['forgotten', 'running', 'forgotten', undefined]);
+  assert.deepEqual(states(afterClose), ['forgotten', 'running', 'forgotten', 'forgotten']);
+});
+
 test('the next process knows what was begun, what has ended and what was killed', async () => {
   const first = await Kit.open();
   for (const token of ['runs', 'ended', 'failed', 'acked']) await first.begun(token);

@@ -3,7 +3,7 @@
  * with its outcome, or as a running execution that has to be resumed.
  */
 import { crashpoint } from '../../kit/crashpoint.ts';
-import type { Env } from '../../kit/env/env.ts';
+import type { Cancel, Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { WorkerOutcome } from '../../model/worker-wire.ts';
@@ -22,12 +22,15 @@ export interface KeptMemoryOptions extends KeptFolderOptions {
 const NUMBERS_OF_A_LIFE = 1_000_000_000;
 /** A record that must be written is tried again after this time while the disk is full. */
 const FULL_RETRY_MS = 1000;
+/** A record that nobody waits for is written after this time at the latest. */
+const LAZY_MS = 1000;
 
 export class KeptMemory implements TokenJournal {
   readonly memory: TokenMemory;
   readonly #env: Env;
   readonly #folder: KeptFolder;
   readonly #stop = new AbortController();
+  #cancelLazyFlush: Cancel | undefined;
 
   private constructor({ env, maxLogBytes, limits }: KeptMemoryOptions, folder: KeptFolder) {
     this.#env = env;
@@ -123,11 +126,17 @@ export class KeptMemory implements TokenJournal {
 
   async close(): Promise<void> {
     this.#stop.abort();
+    this.#cancelLazyFlush?.();
     await this.#folder.close();
   }
 
   #writeLazily(record: KeptRecord): void {
-    this.#folder.log.append(record).catch(() => undefined);
+    const { log } = this.#folder;
+    log.appendLazily(record);
+    this.#cancelLazyFlush ??= this.#env.timers.after(LAZY_MS, () => {
+      this.#cancelLazyFlush = undefined;
+      log.flushLazy();
+    });
   }
 
   #restore(kept: KeptToken, maxLogBytes: number): void {

@@ -96,6 +96,26 @@ test('what is appended during a flush goes with the next one, and is applied whe
   assert.ok(faulty.syncs - syncs <= 3, `${faulty.syncs - syncs} syncs for four records`);
 });
 
+test('a lazy record makes no flush of its own: it goes before the next record, by order, or with the end', async () => {
+  const faulty = new FaultyDisk();
+  const { log, names } = await logOn(faulty);
+  const { syncs } = faulty;
+  log.appendLazily({ name: 'a' });
+  await new Promise(setImmediate);
+  assert.deepEqual([faulty.syncs - syncs, names()], [0, ['first']]);
+  await log.append({ name: 'b' });
+  assert.deepEqual([faulty.syncs - syncs, names()], [1, ['first', 'a', 'b']]);
+  log.appendLazily({ name: 'c' });
+  log.flushLazy();
+  log.flushLazy();
+  await new Promise(setImmediate);
+  assert.deepEqual([faulty.syncs - syncs, names()], [2, ['first', 'a', 'b', 'c']]);
+  log.appendLazily({ name: 'd' });
+  await log.close();
+  log.appendLazily({ name: 'too late' });
+  assert.deepEqual(inFile(faulty.memory), named('first', 'a', 'b', 'c', 'd'));
+});
+
 test('a record that does not fit is rejected, and the file is as if it had never been tried', async () => {
   const faulty = new FaultyDisk();
   const { log, names } = await logOn(faulty);

@@ -6,7 +6,9 @@
  *     position before anything else is written.
  * R3  After any other failure of the disk nothing is written any more, and `failed` settles: what the file holds is known
  *     only to a process that reads it again.
- * R4  Once the file has grown to a multiple of what lived at the last compaction, it is replaced by a new one.
+ * R4  A record that nobody waits for makes no flush of its own, so that it never keeps another one waiting: it goes with the
+ *     next flush, or when `flushLazy` is called.
+ * R5  Once the file has grown to a multiple of what lived at the last compaction, it is replaced by a new one.
  */
 import { dirname } from 'node:path';
 import { type Disk, type DiskFile, diskErrorCode } from '../../kit/env/env.ts';
@@ -88,8 +90,20 @@ export class RecordLog<R extends object> {
     });
   }
 
+  /** Appends a record with the next flush. It is lost if the process dies before that, or if it cannot be written. */
+  appendLazily(record: R): void {
+    if (this.#failure || this.#isClosed) return;
+    this.#waiting.push({ record, resolve: () => undefined, reject: () => undefined });
+  }
+
+  /** Writes what was appended lazily. */
+  flushLazy(): void {
+    if (this.#waiting.length > 0) this.#flushing ??= this.#flushAll();
+  }
+
   /** Writes what has been appended, and closes the file. */
   async close(): Promise<void> {
+    this.flushLazy();
     this.#isClosed = true;
     await this.#flushing;
     await this.#file.close();

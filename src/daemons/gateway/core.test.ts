@@ -65,6 +65,30 @@ test('[FANO-6] a refused caller has the next turn, before later callers and befo
   assert.equal(kit.jobState('job'), 'running', 'a reservation ends by itself');
 });
 
+test('a request that leaves its seat free wakes nobody; the one that takes the last slot does, and so does its end', async () => {
+  const kit = await new GatewayCoreKit().open([seatOrder('s', { slots: 2 })]);
+  const { feed } = kit.core;
+  const told = (): (string | undefined)[] => [String(feed.version), kit.core.state().seats[0]?.busy];
+  const first = feed.version;
+  await kit.submit('a', '1');
+  assert.deepEqual(told(), [String(first), undefined]);
+  await kit.submit('a', '2');
+  assert.deepEqual(told(), [String(first + 1), 'occupied']);
+  kit.provider.calls[0]?.succeed();
+  await turns();
+  assert.deepEqual(told(), [String(first + 2), undefined]);
+  kit.provider.calls[1]?.succeed();
+  await turns();
+  assert.deepEqual(told(), [String(first + 2), undefined]);
+  await kit.submit('a', '3');
+  const turnedAway = { turnedAway: 'quota', retryAfterMs: 1000 } as const;
+  kit.provider.last.fail(new OrchdError('RATE_LIMITED', undefined, turnedAway));
+  await turns();
+  assert.deepEqual(told(), [String(first + 3), 'quota']);
+  await kit.pass(1000);
+  assert.deepEqual(told(), [String(first + 4), undefined]);
+});
+
 test('a seat whose provider turns a request away rests, and the request says for how long', async () => {
   const kit = await new GatewayCoreKit().open();
   await kit.submit('a', '1');

@@ -43,6 +43,8 @@ export class GatewayCore implements Admission {
   /** Executions of an earlier process that wait for their seat. */
   #unresumed: Execution[];
   #cancelTick: Cancel | undefined;
+  /** The seats that were free for everybody at the last version. */
+  readonly #free = new Set<string>();
 
   private constructor({ env, logger, drivers, ledger, queue }: GatewayCoreOptions, kept: KeptMemory) {
     const { memory } = kept;
@@ -67,7 +69,7 @@ export class GatewayCore implements Admission {
       kept,
       seats: this.seats,
       executions: () => this.executions,
-      onChange: () => this.feed.changed(),
+      onChange: () => this.#tellAll(),
       limits: queue,
     });
     this.requests = new Requests({
@@ -119,7 +121,7 @@ export class GatewayCore implements Admission {
     const { reason, retryAfterMs } = verdict;
     if (!isQueue && (reason === 'occupied' || reason === 'reserved')) {
       // A renewal is no change: callers that are woken by one would wake each other without end.
-      if (seat.reserve(owner, now)) this.feed.changed();
+      if (seat.reserve(owner, now)) this.#tell(seat.order.name);
       this.#schedule();
     }
     throw new OrchdError('WORKER_BUSY', 'the seat takes no request now', { reason, retryAfterMs });
@@ -127,13 +129,15 @@ export class GatewayCore implements Admission {
 
   began(execution: Execution): void {
     this.seats.began(execution);
-    this.feed.changed();
+    this.#tell(execution.call?.seat);
   }
 
   ended(execution: Execution): void {
     this.seats.ended(execution);
     if (execution.owner === QUEUE_OWNER) this.queue.ended(execution);
-    this.#changed();
+    this.queue.pump();
+    this.#schedule();
+    this.#tell(execution.call?.seat);
   }
 
   state(): GatewayState {
@@ -185,7 +189,35 @@ export class GatewayCore implements Admission {
   #changed(): void {
     this.queue.pump();
     this.#schedule();
+    this.#tellAll();
+  }
+
+  /**
+   * Changes the version after something has happened on one seat, unless the seat was free at the last version and is
+   * still: then only its number of requests has changed, and every request of a seat with many slots would wake all who wait.
+   */
+  #tell(name = ''): void {
+    const isFree = this.#isFree(name);
+    if (isFree && this.#free.has(name)) return;
+    if (isFree) this.#free.add(name);
+    else this.#free.delete(name);
     this.feed.changed();
+  }
+
+  #tellAll(): void {
+    this.#free.clear();
+    for (const { order } of this.seats.all) if (this.#isFree(order.name)) this.#free.add(order.name);
+    this.feed.changed();
+  }
+
+  #isFree(name: string): boolean {
+    const now = this.#env.clock.monotonic();
+    const seat = this.seats.find(name);
+    return (
+      seat !== undefined &&
+      !seat.hasReservation(now) &&
+      this.seats.verdict(seat, 'anybody', now).is === 'free'
+    );
   }
 
   /** Looks again when a reservation or a rest has ended. */
