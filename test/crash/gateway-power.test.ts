@@ -21,6 +21,7 @@ const CONTROL_CYCLES = 3;
 const SEED = Number(process.env['POWER_SEED'] ?? 1);
 const SHORTEST_MS = 20;
 const LONGEST_MS = 500;
+const LIMIT_MS = 120_000 + CYCLES * 30_000;
 /** Calls are answered together, every so often: at any instant some of them are billed and not answered. */
 const ANSWER_EVERY_MS = 25;
 
@@ -150,7 +151,9 @@ describe('power loss under brain and gateway', { skip }, () => {
   });
   after(() => clearInterval(answering));
 
-  test('no job is lost, no token is billed twice, and no job is billed again while it is held', async () => {
+  test('no job is lost, no token is billed twice, and no job is billed again while it is held', {
+    timeout: LIMIT_MS,
+  }, async () => {
     const machine = new Machine(image as Ext4Image, 'true');
     const problems: string[] = [];
     const check = (states: Record<string, string>, when: string): void => {
