@@ -100,6 +100,18 @@ describe('a job that the provider turned away', () => {
     assert.equal(kit.now - from, 1000);
   });
 
+  test('counts once with the others that were under way', () => {
+    const kit = new EngineKit();
+    kit.backend('b', { slots: 4 });
+    for (const id of ['a', 'b', 'c', 'd']) {
+      kit.submit(id);
+      kit.accept(id);
+    }
+    for (const id of ['a', 'b', 'c', 'd']) kit.end(id, turnedAway());
+    kit.pass(1000);
+    assert.equal(kit.state('a'), 'claimed');
+  });
+
   test('does not come back when its backend declares itself again, but when the backend says that it is free', () => {
     const kit = running();
     kit.end('a', turnedAway(60_000));

@@ -63,7 +63,10 @@ function turnAway(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: 
 function rest(turn: Turn, name: string, why: TurnedAwayReason, retryAfterMs: number | undefined): void {
   const backend = turn.fleet.backends.get(name);
   if (!backend) return;
-  backend.turnedAway++;
+  const rests = backend.turnedAway > 0 && backend.blockedUntil > turn.now;
+  // Jobs that were under way when the backend began to rest say nothing new.
+  if (rests && retryAfterMs === undefined) return;
+  if (!rests) backend.turnedAway++;
   const pause =
     retryAfterMs === undefined
       ? backoffMs(turn.settings.backoff, backend.turnedAway, turn.random())

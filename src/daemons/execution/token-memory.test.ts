@@ -169,3 +169,20 @@ test('the caller sees no details of an error that is not an OrchdError', () => {
   execution.fail(new Error('/secret/path'));
   assert.doesNotMatch(JSON.stringify(execution.outcome), /secret/);
 });
+
+test('room for results is made by the owner that has most of them', () => {
+  const kit = new MemoryKit({ maxEnded: 4 });
+  kit.run('first', 'x', 'careful');
+  for (let n = 0; n < 6; n++) kit.run(`n${n}`, 'x', 'careless');
+  assert.equal(kit.state('first', 'careful'), 'execution');
+  assert.equal(kit.memory.unacknowledged, 4);
+});
+
+test('tombstones make room before a token that has run', () => {
+  const kit = new MemoryKit({ maxTokens: 4 });
+  kit.run('ran');
+  kit.memory.acknowledge('me', 'ran');
+  for (let n = 0; n < 10; n++) kit.memory.addTombstone('other', `t${n}`);
+  assert.equal(kit.state('ran'), 'forgotten');
+  assert.ok(kit.memory.rememberedSince > 1000);
+});

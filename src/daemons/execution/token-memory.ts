@@ -86,6 +86,8 @@ export class TokenMemory {
   readonly #limits: TokenMemoryLimits;
   /** In the order in which the tokens were added. */
   readonly #entries = new Map<string, Entry>();
+  /** The keys of those that are tombstones. */
+  readonly #tombstones = new Set<string>();
   /** In the order in which the executions ended. */
   readonly #ended = new Map<string, EndedExecution>();
   #endedBytes = 0;
@@ -181,6 +183,7 @@ export class TokenMemory {
     this.#latest = Math.max(this.#latest, at);
     const entry: Entry = { owner, token, at, record, pending: undefined };
     this.#entries.set(keyOf(owner, token), entry);
+    if (record.is === 'tombstone') this.#tombstones.add(keyOf(owner, token));
     if (record.is !== 'execution') return;
     this.#running++;
     if (record.execution.outcome) this.ended(record.execution);
@@ -234,10 +237,25 @@ export class TokenMemory {
   #dropEnded(): void {
     const { maxEnded, maxEndedBytes, maxEndedMs } = this.#limits;
     const latest = this.#clock.monotonic() - maxEndedMs;
-    for (const [key, { askedAt }] of this.#ended) {
-      const hasRoom = this.#ended.size <= maxEnded && this.#endedBytes <= maxEndedBytes;
-      if (!hasRoom || (askedAt !== undefined && askedAt <= latest)) this.#drop(key, false);
+    for (const [key, { askedAt }] of this.#ended)
+      if (askedAt !== undefined && askedAt <= latest) this.#drop(key, false);
+    while (this.#ended.size > maxEnded || this.#endedBytes > maxEndedBytes) {
+      const owner = this.#busiestOwner();
+      for (const [key, { entry }] of this.#ended) {
+        if (entry.owner !== owner) continue;
+        this.#drop(key, false);
+        break;
+      }
     }
+  }
+
+  /** The owner with the most bytes of results: only its own results make room, so that no owner loses those of another. */
+  #busiestOwner(): string | undefined {
+    const held = new Map<string, number>();
+    for (const { entry, bytes } of this.#ended.values())
+      held.set(entry.owner, (held.get(entry.owner) ?? 0) + bytes);
+    const [busiest] = [...held].sort(([, a], [, b]) => b - a);
+    return busiest?.[0];
   }
 
   #drop(key: string, acknowledged: boolean): void {
@@ -256,18 +274,27 @@ export class TokenMemory {
     this.#latest = Math.max(this.#latest, this.#clock.now());
     const added: Entry = { owner, token, at: this.#latest, record, pending: undefined };
     this.#entries.set(keyOf(owner, token), added);
+    if (record.is === 'tombstone') this.#tombstones.add(keyOf(owner, token));
     if (this.#entries.size > this.#limits.maxTokens) this.#removeOldest();
     return added;
   }
 
+  /** Tombstones first: a token that has run and is forgotten could be begun again. */
   #removeOldest(): void {
-    for (const [key, entry] of this.#entries) {
-      if (entry.record.is === 'execution' || entry.pending) continue;
-      this.#entries.delete(key);
-      this.#since = Math.max(this.#since, entry.at + 1);
-      this.#journal?.removed(entry.owner, entry.token, this.#since);
-      return;
+    const [key, entry] = this.#oldestOf(this.#tombstones) ?? this.#oldestOf(this.#entries.keys()) ?? [];
+    if (key === undefined || !entry) return;
+    this.#entries.delete(key);
+    this.#tombstones.delete(key);
+    this.#since = Math.max(this.#since, entry.at + 1);
+    this.#journal?.removed(entry.owner, entry.token, this.#since);
+  }
+
+  #oldestOf(keys: Iterable<string>): [string, Entry] | undefined {
+    for (const key of keys) {
+      const entry = this.#entries.get(key);
+      if (entry && entry.record.is !== 'execution' && !entry.pending) return [key, entry];
     }
+    return undefined;
   }
 
   #keep(entry: Entry, durable: Promise<void> | undefined): void {
@@ -279,7 +306,9 @@ export class TokenMemory {
       },
       () => {
         // An execution is removed by `leave`, from where its run would have begun.
-        if (entry.record.is === 'tombstone') this.#entries.delete(keyOf(entry.owner, entry.token));
+        if (entry.record.is !== 'tombstone') return;
+        this.#entries.delete(keyOf(entry.owner, entry.token));
+        this.#tombstones.delete(keyOf(entry.owner, entry.token));
       },
     );
   }

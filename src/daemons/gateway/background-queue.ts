@@ -188,6 +188,8 @@ export class BackgroundQueue {
     const { env, kept } = this.#options;
     const { maxEnded, maxEndedMs } = this.#limits;
     const ended = [...this.#jobs].filter(({ state }) => state === 'ended');
+    // A job that was put back, or waited for long, has an early place and a late end.
+    ended.sort((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0));
     const oldest = env.clock.now() - maxEndedMs;
     ended.forEach(({ id, endedAt = 0 }, i) => {
       if (ended.length - i <= maxEnded && endedAt > oldest) return;

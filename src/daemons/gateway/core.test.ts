@@ -336,3 +336,27 @@ test('an owner may not take the names of the gateway, and an older opening is fe
   assert.equal(await kit.submit('a', '1'), 'FENCED');
   await assert.rejects(kit.core.requests.acknowledge('1', headers(4)), { code: 'FENCED' });
 });
+
+test('of the ended jobs of the queue those that ended first are forgotten, whenever they were submitted', async () => {
+  const kit = await new GatewayCoreKit().open([seatOrder('s')], { maxEnded: 1 });
+  await kit.enqueue('early');
+  kit.provider.last.succeed();
+  await turns();
+  await kit.pass(1);
+  await kit.enqueue('late');
+  const later = { turnedAway: 'rate_limited', retryAfterMs: 50 } as const;
+  kit.provider.last.fail(new OrchdError('RATE_LIMITED', 'later', later));
+  await turns();
+  // It was put back before all others, and runs again.
+  await kit.pass(50);
+  kit.provider.last.succeed();
+  await turns();
+  const ended = ['early', 'late'].filter((id) => {
+    try {
+      return kit.jobState(id) === 'ended';
+    } catch {
+      return false;
+    }
+  });
+  assert.deepEqual(ended, ['late']);
+});

@@ -65,12 +65,14 @@ test('a seat rests for as long as the provider says, or for longer with every fa
   assert.equal(restMs('auth_required', undefined, 1), 60_000);
   const seat = new Seat(seatOrder('s'), 100);
   assert.deepEqual(
-    [seat.turnedAway('overloaded', undefined, 0), seat.turnedAway('overloaded', undefined, 0)],
-    [1000, 2000],
+    [0, 0, 999, 1000].map((now) => seat.turnedAway('overloaded', undefined, now)),
+    [1000, 1000, 1, 2000],
+    'calls that were under way when it began to rest count once',
   );
   seat.taken();
-  assert.equal(seat.turnedAway('overloaded', undefined, 0), 1000);
-  assert.equal(seat.restsUntil(0), 2000, 'of several waits the longest counts');
+  assert.equal(seat.turnedAway('overloaded', undefined, 5000), 1000);
+  assert.equal(seat.turnedAway('overloaded', 100, 5000), 100);
+  assert.equal(seat.restsUntil(5000), 6000, 'of several waits the longest counts');
   seat.changed(seatOrder('s', { key: 'new' }));
-  assert.equal(seat.restsUntil(0), undefined);
+  assert.equal(seat.restsUntil(5000), undefined);
 });

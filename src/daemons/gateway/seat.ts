@@ -110,7 +110,10 @@ export class Seat {
 
   /** The provider has turned a request away; returns for how long the seat rests. */
   turnedAway(reason: TurnedAwayReason, retryAfterMs: number | undefined, now: number): number {
-    this.#failures++;
+    const rests = this.restsUntil(now);
+    // Calls that were under way when the seat began to rest say nothing new.
+    if (rests === undefined) this.#failures++;
+    else if (retryAfterMs === undefined) return Math.ceil(rests - now);
     const ms = restMs(reason, retryAfterMs, this.#failures);
     const until = now + ms;
     // Of several answers the longest wait counts.

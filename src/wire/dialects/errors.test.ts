@@ -24,7 +24,12 @@ const ANSWERS: [number, unknown, string, boolean, string | undefined][] = [
   [401, { message: 'no' }, 'EXECUTION_FAILED', true, 'auth_required'],
   [403, '<html>', 'EXECUTION_FAILED', true, 'auth_required'],
   [529, { type: 'overloaded_error' }, 'WORKER_BUSY', true, 'overloaded'],
-  [503, { message: 'busy' }, 'WORKER_BUSY', true, 'overloaded'],
+  [503, { type: 'overloaded_error' }, 'WORKER_BUSY', true, 'overloaded'],
+  [503, { message: 'The engine is currently overloaded.' }, 'WORKER_BUSY', true, 'overloaded'],
+  // A proxy may speak JSON too, after the provider has done the work.
+  [503, { message: 'The upstream server is timing out' }, 'UNKNOWN_OUTCOME', false, undefined],
+  [503, {}, 'UNKNOWN_OUTCOME', false, undefined],
+  [408, { type: 'timeout' }, 'UNKNOWN_OUTCOME', false, undefined],
   [503, '<html>', 'UNKNOWN_OUTCOME', false, undefined],
   [500, { type: 'api_error' }, 'EXECUTION_FAILED', true, undefined],
   [502, '<html>', 'UNKNOWN_OUTCOME', false, undefined],

@@ -60,12 +60,15 @@ const TURNED_AWAY_CODES: ReadonlyMap<string, TurnedAwayReason> = new Map([
   ['rate_limit_error', 'rate_limited'],
   ['overloaded_error', 'overloaded'],
   ['server_overloaded', 'overloaded'],
+  ['service_unavailable', 'overloaded'],
   ['authentication_error', 'auth_required'],
   ['permission_error', 'auth_required'],
   ['invalid_api_key', 'auth_required'],
 ]);
 /** Anthropic reports an empty account with 400 and the type of any other invalid request. */
 const NO_CREDIT = /credit balance is too low/i;
+/** OpenAI's own message, under changing types. */
+const OVERLOADED = /\boverloaded\b/i;
 
 /** Errors of a provider that the same request would get again. */
 const ABOUT_THE_REQUEST: ReadonlySet<string> = new Set([
@@ -77,8 +80,8 @@ const ABOUT_THE_REQUEST: ReadonlySet<string> = new Set([
 
 /**
  * The error for an answer of a provider to a request that would have begun a generation. A 500 is the provider's own: it
- * charges nothing for it. Any other 5xx may come from a proxy that has lost the answer, which proves nothing; so does a
- * 503 that is not in the provider's form.
+ * charges nothing for it. Any other 5xx, and 408, may come from a proxy that has lost the answer, which proves nothing; so
+ * does a 503 whose error the provider does not name.
  */
 export function providerError(reply: ErrorReply, now: number): OrchdError {
   const { status, body } = reply;
@@ -90,8 +93,8 @@ export function providerError(reply: ErrorReply, now: number): OrchdError {
       : answered('provider', status, body);
   if (reason !== undefined)
     return turnedAway(reason, text, retryAfterMs(reply.headers, MAX_PROVIDER_WAIT_MS, now));
-  if (status > 500) return new OrchdError('UNKNOWN_OUTCOME', text);
-  return requestError(status, text, status === 500 || status === 408);
+  if (status > 500 || status === 408) return new OrchdError('UNKNOWN_OUTCOME', text);
+  return requestError(status, text, status === 500);
 }
 
 function turnedAwayBy({ status, body }: ErrorReply): TurnedAwayReason | undefined {
@@ -103,7 +106,10 @@ function turnedAwayBy({ status, body }: ErrorReply): TurnedAwayReason | undefine
   if (status === 402 || (status === 400 && NO_CREDIT.test(messageOf(error)))) return 'quota';
   if (status === 401 || status === 403) return code === 'quota' ? 'quota' : 'auth_required';
   if (status === 529) return 'overloaded';
-  return status === 503 && error !== undefined ? 'overloaded' : undefined;
+  // Only an error that the provider names itself: a proxy in front of it may answer in JSON too.
+  return status === 503 && (code === 'overloaded' || OVERLOADED.test(messageOf(error)))
+    ? 'overloaded'
+    : undefined;
 }
 
 /**

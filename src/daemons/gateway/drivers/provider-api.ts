@@ -240,9 +240,22 @@ export class ProviderApi {
 
   #withoutKey(error: OrchdError): OrchdError {
     const key = this.#key;
-    if (key === undefined || !error.message.includes(key)) return error;
-    return new OrchdError(error.code, error.message.replaceAll(key, '[redacted]'), error.details);
+    if (key === undefined) return error;
+    const message = withoutKey(error.message, key);
+    return message === error.message ? error : new OrchdError(error.code, message, error.details);
   }
+}
+
+/** The fewest characters of a key that are taken for a part of it. */
+const MIN_KEY_PART = 6;
+
+/** Also a part of the key at the end of the text, which may have been cut there. */
+export function withoutKey(text: string, key: string): string {
+  const whole = text.replaceAll(key, '[redacted]');
+  for (let chars = key.length - 1; chars >= MIN_KEY_PART; chars--) {
+    if (whole.endsWith(key.slice(0, chars))) return `${whole.slice(0, -chars)}[redacted]`;
+  }
+  return whole;
 }
 
 /** Reasons with which the provider may have received a request, and its answer is lost. */
