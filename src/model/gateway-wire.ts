@@ -144,6 +144,7 @@ export type SubmittedRequest = Static<typeof SubmittedRequest>;
 export const ActiveRequests = open({
   registry: ExecutionList.properties.registry,
   remembered_since: ExecutionList.properties.remembered_since,
+  now: ExecutionList.properties.now,
   opening_before: ExecutionList.properties.opening_before,
   requests: Type.Array(
     open({

@@ -168,7 +168,12 @@ export const WorkerOutcome = Type.Union([
 export type WorkerOutcome = Static<typeof WorkerOutcome>;
 
 /** What the worker can know about tokens; see REGISTRY_HEADER. */
-const memory = { registry: Type.String({ minLength: 1 }), remembered_since: Type.Integer() };
+const memory = {
+  registry: Type.String({ minLength: 1 }),
+  remembered_since: Type.Integer(),
+  /** The worker's wall clock, by which `remembered_since` is to be read. */
+  now: optional(Type.Integer()),
+};
 
 /** The opening of the owner's store that commanded this worker before the present one. */
 const opening_before = optional(open({ epoch: Count, nonce: optional(Type.String()) }));

@@ -55,7 +55,8 @@ function partsFor(env: Env, posted: EngineEvent[]) {
     known: () => [],
     keep: () => undefined,
   });
-  return { env, loop, bodies, divergence, runner: new EffectRunner(env, loop) };
+  const { clock } = env;
+  return { env, clock, loop, bodies, divergence, runner: new EffectRunner(env, loop) };
 }
 
 function directoryOf(backend: Backend): BackendDirectory {

@@ -18,6 +18,7 @@ import type { AttemptState } from '../model/states.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
+import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
 import { EventReaders } from './event-readers.ts';
@@ -37,6 +38,7 @@ export interface EffectsParts {
   readonly bodies: Bodies;
   readonly backends: BackendDirectory;
   readonly divergence: Divergence;
+  readonly clock: Pick<BrainClock, 'now'>;
   readonly holderLostMs: number;
   readonly onEvent: (entry: JobEntry, event: ExecutionEvent) => void;
 }
@@ -276,7 +278,7 @@ export class Effects {
   async #killed(token: string, backend: Backend, how: KillHow): Promise<Exclude<KillReply, Fenced>> {
     const reply = await backend.kill(token, this.#who(), how);
     if (reply.is === 'fenced') throw new OrchdError('FENCED');
-    return reply;
+    return reply.is === 'tombstoned' ? this.inspector.inBrainTime(reply) : reply;
   }
 
   async #killAnswer(

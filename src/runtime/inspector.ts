@@ -5,6 +5,7 @@ import { type Backend, type Inspection, isOtherBody } from '../core/ports/backen
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import type { AttemptRecord } from '../model/records.ts';
+import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import type { Loop } from './loop.ts';
 import type { Outcomes } from './outcomes.ts';
@@ -14,10 +15,13 @@ export interface InspectorParts {
   readonly loop: Pick<Loop, 'post'>;
   readonly divergence: Divergence;
   readonly outcomes: Outcomes;
+  /** Brain time, in which attempts are dated. */
+  readonly clock: Pick<BrainClock, 'now'>;
 }
 
 /** The part of an answer that concerns the executor's memory. */
 type Answered = Pick<Inspection, 'registry' | 'openingBefore'>;
+type Remembered = Pick<Inspection, 'rememberedSince' | 'executorNow'>;
 
 export class Inspector {
   readonly #parts: InspectorParts;
@@ -26,9 +30,20 @@ export class Inspector {
     this.#parts = parts;
   }
 
-  inspect(tokens: readonly string[], backend: Backend): Promise<Inspection> {
+  async inspect(tokens: readonly string[], backend: Backend): Promise<Inspection> {
     const who = commanderOf(this.#parts.engine.state);
-    return this.#parts.divergence.answerOf(backend.info.name, backend.inspect(tokens, who));
+    const answer = this.#parts.divergence.answerOf(backend.info.name, backend.inspect(tokens, who));
+    return this.inBrainTime(await answer);
+  }
+
+  /**
+   * An answer that has just come, with `rememberedSince` in the time of this brain: the clock of another machine may be
+   * wrong. The time on the way makes it too late rather than too early, which can only cost certainty.
+   */
+  inBrainTime<T extends Remembered>(answer: T): T {
+    const { executorNow, rememberedSince } = answer;
+    if (executorNow === undefined) return answer;
+    return { ...answer, rememberedSince: rememberedSince + this.#parts.clock.now() - executorNow };
   }
 
   /**
@@ -59,7 +74,10 @@ export class Inspector {
     if (status) return { is: 'ended', outcome: await this.#parts.outcomes.recorded(status.outcome) };
     // An executor that accepted the token and no longer lists it has forgotten it, however far its memory reaches back.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
-    return neverHadIt ? { is: 'absent' } : { is: 'forgotten' };
+    if (neverHadIt) return { is: 'absent' };
+    const { info } = this.#parts.engine.queue.fleet.backends.get(attempt.backend) ?? {};
+    const isGone = info?.endsWithProcess === true && inspection.registry !== attempt.registry;
+    return { is: 'forgotten', ...(isGone && { isGone }) };
   }
 
   /** Whether the executor ran another body under this token. An attempt that it accepted is known to be ours. */

@@ -8,6 +8,7 @@ import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import { createOrchestrator } from '../app/library.ts';
 import type {
   Backend,
+  BackendInfo,
   ExecutionStatus,
   FollowEnd,
   Inspection,
@@ -21,7 +22,7 @@ const DONE: ExecutionStatus = { is: 'ended', outcome: { ok: true, resultText: '"
 
 /** An executor whose executions are what the test puts there. It never ends one by itself. */
 class Executor implements Backend {
-  readonly info = {
+  info: BackendInfo = {
     name: 'exec',
     kind: 'test',
     slots: 10,
@@ -36,6 +37,14 @@ class Executor implements Backend {
   readonly killed: string[] = [];
   readonly acked: string[] = [];
   silent = false;
+  /** By how much its clock is wrong. */
+  wrongByMs: number | undefined;
+  since = 0;
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
   async offer({ token }: Offer): Promise<OfferReply> {
     if (!this.executions.has(token)) this.executions.set(token, { is: 'running' });
@@ -48,7 +57,9 @@ class Executor implements Backend {
     const others = [...this.executions]
       .filter(([token]) => !tokens.includes(token))
       .map(([token, { is }]) => ({ token, isRunning: is === 'running' }));
-    return { registry: 'first', rememberedSince: 0, known, others };
+    const { registry } = this.info;
+    const clock = this.wrongByMs !== undefined && { executorNow: this.#now() + this.wrongByMs };
+    return { registry, rememberedSince: this.since + (this.wrongByMs ?? 0), known, others, ...clock };
   }
 
   follow(token: string, _: number, __: unknown, ___: unknown, signal?: AbortSignal): Promise<FollowEnd> {
@@ -77,7 +88,7 @@ type Brain = Awaited<ReturnType<typeof createOrchestrator>>;
 
 class Site {
   readonly time = new VirtualEnv();
-  readonly executor = new Executor();
+  readonly executor = new Executor(() => this.time.now);
   readonly #data: string;
   readonly #t: TestContext;
 
@@ -217,4 +228,46 @@ test('by order everything is compared again, also what is held; a silent backend
     brain.reconciliation.reports.map(({ by }) => by),
     [undefined, 'anna', 'bert'],
   );
+});
+
+for (const wrongByMs of [-3_600_000, 3_600_000]) {
+  for (const [sinceMs, found] of [
+    [-1000, 'not_run'],
+    [60_000, 'held'],
+  ] as const) {
+    test(`an executor whose clock is wrong by ${wrongByMs} ms remembers since ${sinceMs} ms after the attempt: ${found}`, async (t) => {
+      const site = new Site(t);
+      site.executor.wrongByMs = wrongByMs;
+      const first = await site.start();
+      // Neither the offer nor its answer arrives.
+      site.executor.offer = () => new Promise(() => undefined);
+      await site.time.until(first.submit({ job_id: 'a', type: 't', payload: 1 }));
+      await site.until(() => engineOf(first).state.open.size === 1);
+      site.executor.since = site.time.now + sinceMs;
+      await site.stop(first);
+      site.executor.offer = async () => ({ is: 'busy', retryAfterMs: 3_600_000 });
+      const second = await site.start();
+      await site.until(() => second.reconciliation.reports[0]?.backends.length === 1);
+      assert.deepEqual(second.reconciliation.reports[0]?.backends[0]?.counts, { [found]: 1 });
+    });
+  }
+}
+
+test('a held attempt frees its slot if its executor ends with its process, and has another memory now', async (t) => {
+  for (const [endsWithProcess, used] of [
+    [true, 0],
+    [false, 1],
+  ] as const) {
+    const site = new Site(t);
+    site.executor.info = { ...site.executor.info, endsWithProcess };
+    const first = await site.start();
+    await site.run(first, { held: {} });
+    await site.stop(first);
+    site.executor.executions.clear();
+    site.executor.info = { ...site.executor.info, registry: 'second' };
+    const second = await site.start();
+    await site.until(() => second.reconciliation.reports[0]?.backends[0]?.counts['held'] === 1);
+    assert.equal(engineOf(second).queue.fleet.usedSlots('exec'), used);
+    await site.stop(second);
+  }
 });

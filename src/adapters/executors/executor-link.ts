@@ -124,6 +124,7 @@ export class ExecutorLink<Report extends ExecutorReport> {
       } catch (error) {
         if (this.isStopped) return;
         failures++;
+        if (!host.isRunning) this.#disconnect();
         const { code, message } = toOrchdError(error);
         listener.onProblem({ code, message });
       }
@@ -138,10 +139,15 @@ export class ExecutorLink<Report extends ExecutorReport> {
     this.#options.listener.onOpen?.(executor);
   }
 
-  #gone(): void {
+  /** Nothing is sent to the address of a process that has ended: another program may listen there by now. */
+  #disconnect(): void {
     this.#executor = undefined;
-    this.#target?.close();
     this.#target = undefined;
+    this.#outbound.close();
+  }
+
+  #gone(): void {
+    this.#disconnect();
     if (!this.isStopped) this.#options.listener.onGone();
   }
 

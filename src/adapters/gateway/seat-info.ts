@@ -35,6 +35,7 @@ export const seatInfo = (
   labels: { gateway: label, seat: name },
   paid: true,
   keepsResults: true,
+  endsWithProcess: true,
   registry,
   hasForeignModels: true,
   formerModels: isFormer ? models : [],

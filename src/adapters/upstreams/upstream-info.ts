@@ -33,6 +33,7 @@ export function upstreamInfo(
     // What was begun for an upstream that is not configured any more may have cost money.
     paid: settings?.paid ?? true,
     keepsResults: true,
+    endsWithProcess: true,
     registry: state?.registry ?? '',
     contextLengths: new Map(contexts),
     hasForeignModels: true,

@@ -102,8 +102,8 @@ export class ExecutorBackend implements Backend {
       const status: ExecutionStatus = state === 'running' ? { is: 'running' } : await this.#ended(token, who);
       known.set(token, hash === undefined ? status : { ...status, hash });
     }
-    const { registry, remembered_since: rememberedSince, opening_before: openingBefore } = list;
-    return { registry, rememberedSince, known, openingBefore, others };
+    const { registry, remembered_since: rememberedSince, opening_before: openingBefore, now } = list;
+    return { registry, rememberedSince, executorNow: now, known, openingBefore, others };
   }
 
   async follow(
@@ -135,7 +135,7 @@ export class ExecutorBackend implements Backend {
     const { path, body } = this.#protocol.kill(token, how);
     const reply = await this.#request('POST', path, who, body);
     if (isFenced(reply)) return { is: 'fenced' };
-    const { is, outcome, hash, registry, remembered_since, opening_before } = checkCancel(
+    const { is, outcome, hash, registry, remembered_since, now, opening_before } = checkCancel(
       await jsonOf(reply, this.#timers),
     );
     if (is === 'tombstoned')
@@ -143,6 +143,7 @@ export class ExecutorBackend implements Backend {
         is,
         registry,
         rememberedSince: remembered_since,
+        executorNow: now,
         ...(opening_before && { openingBefore: opening_before }),
       };
     if (is !== 'ended') return { is };

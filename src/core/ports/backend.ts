@@ -19,6 +19,8 @@ export interface BackendInfo {
   readonly paid: boolean;
   /** Whether running executions and results survive a restart of the brain. */
   readonly keepsResults: boolean;
+  /** Nothing that the executor ran goes on after its process has ended: with another registry, no earlier execution runs. */
+  readonly endsWithProcess?: boolean | undefined;
   /** The identity of the executor's memory: a changed one means that it may have forgotten executions. */
   readonly registry: string;
   /** The longest context in tokens; undefined means unlimited. */
@@ -130,6 +132,8 @@ export interface Inspection {
   readonly rememberedSince: number;
   /** The opening of the brain's store that commanded the executor before the present one, if the executor knows it. */
   readonly openingBefore?: Opening | undefined;
+  /** The wall clock of the executor when it answered; without it its clock is taken to agree with ours. */
+  readonly executorNow?: number | undefined;
   readonly known: ReadonlyMap<string, ExecutionStatus>;
   /** The owner's other executions that are not acknowledged; undefined where the executor cannot list them. */
   readonly others?: readonly OtherExecution[] | undefined;
@@ -148,7 +152,10 @@ export type KillReply =
   /** Only with `bury`: the execution runs, and was left running. */
   | { readonly is: 'running' }
   /** The token is unknown to the executor, which refuses it from now on. */
-  | ({ readonly is: 'tombstoned' } & Pick<Inspection, 'registry' | 'rememberedSince' | 'openingBefore'>)
+  | ({ readonly is: 'tombstoned' } & Pick<
+      Inspection,
+      'registry' | 'rememberedSince' | 'openingBefore' | 'executorNow'
+    >)
   | { readonly is: 'fenced' };
 
 /** `end` kills the execution. `bury` only makes sure that an unknown token never starts; a running one is left alone. */

@@ -264,9 +264,10 @@ function summaryOf(token: string, record: TokenRecord): ExecutionList['execution
   return { token, job_id: record.is === 'forgotten' ? record.jobId : '', state: 'ended' };
 }
 
-const memoryOf = ({ registry, rememberedSince }: TokenMemory) => ({
+const memoryOf = ({ registry, rememberedSince, now }: TokenMemory) => ({
   registry,
   remembered_since: rememberedSince,
+  now,
 });
 
 function openingBefore(epochs: Epochs, owner: string): Pick<ExecutionList, 'opening_before'> {

@@ -117,6 +117,11 @@ export class TokenMemory {
     return this.#since;
   }
 
+  /** The wall clock by which `rememberedSince` is to be read. */
+  get now(): number {
+    return this.#clock.now();
+  }
+
   get running(): number {
     return this.#running;
   }

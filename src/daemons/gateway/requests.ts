@@ -165,12 +165,13 @@ export class Requests {
     throw new OrchdError('NOT_FOUND', 'there is no request with this id');
   }
 
-  #memoryOf(owner: string): Pick<ActiveRequests, 'registry' | 'remembered_since' | 'opening_before'> {
+  #memoryOf(owner: string): Pick<ActiveRequests, 'registry' | 'remembered_since' | 'now' | 'opening_before'> {
     const { memory, epochs } = this.#options;
     const { epoch, nonce } = epochs.openingBefore(owner) ?? {};
     return {
       registry: memory.registry,
       remembered_since: memory.rememberedSince,
+      now: memory.now,
       ...(epoch !== undefined && { opening_before: { epoch, ...(nonce !== undefined && { nonce }) } }),
     };
   }
