@@ -89,7 +89,7 @@ export class SimBrain {
 
   boot(): void {
     this.boots++;
-    this.bootedWrong ||= this.#world.clock.now() > this.#world.trueTime;
+    this.#noteClock();
     const life = { alive: true } as Life & { orchestrator: Orchestrator };
     const env: Env = {
       clock: this.#world.clock,
@@ -114,12 +114,18 @@ export class SimBrain {
     this.#world.note(`boot ${this.boots}`);
     life.orchestrator.start().then(
       () => {
+        // The clock may have been set while it opened its store.
+        if (life.alive) this.#noteClock();
         if (life.alive && isCopy) this.isCopy = false;
       },
       (error: Error) => {
         if (life.alive) this.#bootFailed(error);
       },
     );
+  }
+
+  #noteClock(): void {
+    this.bootedWrong ||= this.#world.clock.now() > this.#world.trueTime;
   }
 
   #bootFailed(error: Error): void {
