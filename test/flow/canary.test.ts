@@ -56,7 +56,6 @@ function configWith(canaries: Canaries): object {
   return {
     log: { level: 'debug' },
     orchestrator: { retry: { base_delay_ms: 1, jitter: 0 }, queue: { max_payload_bytes: 50_000 } },
-    pool: { url: `http://localhost:8000/${at('URL in the configuration')}` },
     backends: { demo: true, commands: [{ name: 'work', slots: 4, types }] },
   };
 }
@@ -232,7 +231,13 @@ test('[ORCH-1131] nothing that comes in by any door is in the log', { timeout: 1
   await client.redrive('job-9');
   for await (const _ of client.events('job-9'));
   again.child.kill('SIGTERM');
-  const lives = [await brain.ended, await again.ended, await pushTokens(t, canaries)];
+  await again.ended;
+  // A third one has a gateway that does not answer, with which there is no demo model.
+  const pool = { url: `http://localhost:1/${canaries.at('URL in the configuration')}` };
+  const third = await serve(t, { data, config: { ...config, pool }, env });
+  await third.saw('out', /the gateway cannot be used/);
+  third.child.kill('SIGTERM');
+  const lives = [await brain.ended, await again.ended, await third.ended, await pushTokens(t, canaries)];
 
   const log = lives.map(({ out }) => out).join('');
   const told = jsonLines(log);
