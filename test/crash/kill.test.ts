@@ -1,6 +1,6 @@
 /**
  * Kills the brain at every operation of a fixed workload, and again at every operation of the recoveries that
- * follow. Of operations of one kind that come again and again in a chapter or a recovery one of four is taken, and all of
+ * follow. Of operations of one kind that come again and again in a chapter or a recovery one of eight is taken, and all of
  * the first ones; `CRASH_ALL=1` takes them all. `CRASH_ONLY=text` takes only the operations whose name contains it and
  * leaves the recoveries alone.
  */
@@ -125,7 +125,7 @@ function chosen<K extends { readonly name: string; readonly torn?: boolean }>(
     const kind = `${kindOf(name)} ${torn}`;
     const before = seen.get(kind) ?? 0;
     seen.set(kind, before + 1);
-    return process.env['CRASH_ALL'] === '1' || before < first || before % 4 === 3;
+    return process.env['CRASH_ALL'] === '1' || before < first || before % 8 === 7;
   });
 }
 
