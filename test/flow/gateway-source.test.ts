@@ -38,6 +38,7 @@ test('[FANO-5] a seat is a paid backend with its models, slots and registry', as
     labels: { gateway: host, seat: 'a' },
     paid: true,
     keepsResults: true,
+    endsWithProcess: true,
     registry: gateway.memory.registry,
     hasForeignModels: true,
     formerModels: [],

@@ -287,7 +287,7 @@ test('a full memory drops the oldest results, says that they ended, and a long l
   const kept = await (await line.events('b:1')).rest();
   assert.ok((kept[0]?.n ?? 0) > 1, 'the first events have made room');
   assert.deepEqual([kept.at(-1)?.event, kept.at(-1)?.n], ['end', (kept[0]?.n ?? 0) + kept.length - 1]);
-  for (const token of ['c:1', 'd:1']) await line.cancel(token);
+  for (const token of ['c:1', 'd:1']) await line.outcome(token, { prompt: 'word' });
   const later = (await line.list()).body;
   assert.ok(later.remembered_since > since, 'a:1 is not known any more');
   assert.equal((await line.state('a:1')).status, 404);
