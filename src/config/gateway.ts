@@ -70,7 +70,7 @@ export const SeatSchema = section({
 });
 export type SeatConfig = Static<typeof SeatSchema>;
 
-/** What a seat may set; for the test of the example file. */
+/** The keys of a seat in the configuration, for the test of the example file. */
 export const SEAT_KEYS = Object.keys(SeatSchema.properties);
 export const SEAT_DEFAULTS = { slots: 1, keep: true, preempt: false } as const;
 

@@ -14,7 +14,7 @@ import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
-import { describeThrown } from '../kit/redact.ts';
+import { toOrchdError } from '../model/errors.ts';
 import type {
   BackendReconciliation,
   ReconciledAttempt,
@@ -89,7 +89,11 @@ export class Reconciliation {
 
   /** At every sweep: reconciles backends that have not been yet, and looks again at executions that nobody knows. */
   sweep(): void {
-    if (this.#parts.atStart) for (const backend of this.#parts.backends.values()) this.#first(backend);
+    const { atStart, backends } = this.#parts;
+    if (atStart) for (const backend of backends.values()) this.#first(backend);
+    // Workers come and go under new names.
+    for (const name of this.#done.keys()) if (!backends.get(name)) this.#done.delete(name);
+    for (const name of this.#failed.keys()) if (!backends.get(name)) this.#failed.delete(name);
     this.#checkSuspects();
   }
 
@@ -125,14 +129,17 @@ export class Reconciliation {
   /** Reconciles all backends now, by order of an operator. */
   async run(by: string): Promise<ReconcileReport> {
     const report = this.#begin({ trigger: 'operator', by });
-    const all = [...this.#parts.backends.values()].filter(({ info }) => info.keepsResults);
+    const { backends, engine } = this.#parts;
+    const all = [...backends.values()].filter(
+      ({ info }) => info.keepsResults && !engine.queue.fleet.isAway(info.name),
+    );
     await Promise.all(
       all.map(async (backend) => {
         try {
           await this.#reconcile(backend, report);
         } catch (error) {
           const entry = this.#entry(backend.info.name, false);
-          entry.problem = describeThrown(error);
+          entry.problem = toOrchdError(error).message;
           report.backends.push(entry);
         }
       }),
@@ -167,6 +174,7 @@ export class Reconciliation {
     await Promise.all(asked.map(settle));
     this.#suspect(name, inspection.others ?? [], entry);
     report.backends.push(entry);
+    if (report.backends.length > MAX_LISTED) report.backends.shift();
     this.#tell(entry, report);
   }
 

@@ -10,7 +10,7 @@ import { type ErrorCode, OrchdError, toOrchdError } from '../../model/errors.ts'
 import { Outbound, type Target } from '../../wire/outbound.ts';
 import type { Executor, ExecutorHost } from './executor-host.ts';
 
-/** What every executor reports. */
+/** The fields that the report of every executor has. */
 export interface ExecutorReport {
   readonly version: number;
   readonly running: number;
@@ -56,7 +56,7 @@ const COLLECT_MS = 60_000;
 const POLL_WAIT_MS = 10_000;
 const POLL_TIMEOUT_MS = 20_000;
 const RETRY: BackoffPolicy = { baseDelayMs: 100, maxDelayMs: 15_000, jitter: 0.2 };
-/** One that does not answer this often in a row is ended, if we have started it, and found or started again. */
+/** An executor that leaves so many polls in a row unanswered is ended, if we have started it, and started again. */
 const MAX_SILENT_POLLS = 20;
 
 export class ExecutorLink<Report extends ExecutorReport> {

@@ -17,7 +17,7 @@ import { OrchdError } from '../../model/errors.ts';
 import type { Executor, ExecutorHost } from './executor-host.ts';
 
 export interface ExecutorProgram {
-  /** What it is called in messages, such as `the executor of an upstream`. */
+  /** The name of the program in messages, such as `the executor of an upstream`. */
   readonly what: string;
   /** The file that Node runs; its first argument is the folder. */
   readonly file: URL;

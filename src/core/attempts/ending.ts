@@ -151,7 +151,7 @@ function rememberFailure(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
     turn.put('failure', other, null, 'displaced');
 }
 
-/** What is recorded of an attempt: the counts alone. */
+/** The counts of `usage` that an attempt record keeps: UsedTokens has the decode time too. */
 const countsIn = ({ input, cacheRead, cacheWrite, output, reasoning }: TokenCounts): TokenCounts => ({
   input,
   cacheRead,

@@ -1,4 +1,4 @@
-/** One execution on a worker: its event log, its abort signal and its outcome. */
+/** An execution on a worker or another executor: its event log, its abort signal and its outcome. */
 import type { Clock } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type {

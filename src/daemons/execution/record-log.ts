@@ -51,7 +51,7 @@ export class RecordLog<R extends object> {
   #count: number;
   /** The size after the last compaction, or after one that failed. */
   #compactedBytes: number;
-  /** Whether there may be something behind `#end`. */
+  /** The file may hold a part of a failed write behind `#end`. */
   #hasRest = false;
   readonly #waiting: Pending<R>[] = [];
   #flushing: Promise<void> | undefined;

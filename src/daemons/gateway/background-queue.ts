@@ -69,7 +69,7 @@ export class BackgroundQueue {
     return this.#options.kept.state.jobs.values();
   }
 
-  /** Whether a job waits or runs. */
+  /** Whether a job of the queue waits or runs. */
   get isWorking(): boolean {
     return [...this.#jobs].some(({ state }) => state !== 'ended');
   }

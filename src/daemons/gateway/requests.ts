@@ -63,7 +63,7 @@ export class Requests {
     const token = checkToken(body.idempotency_token);
     const { owner } = who;
     const known = memory.find(owner, token);
-    // What is known of a token is answered also where its seat is gone.
+    // A token that is known is answered also if its seat is gone.
     const seat = known ? seats.find(body.backend) : seats.get(body.backend);
     const jobId = body.job_id ?? token.slice(0, MAX_JOB_ID_CHARS);
     const work = bodyOf({ payload: body.payload, jobId, threadId: body.thread_id });

@@ -43,12 +43,12 @@ export class MessageAnswer {
     this.#listener = listener;
   }
 
-  /** Whether the reason for the end has come, after which there is nothing more of the answer. */
+  /** The stop reason has come: nothing more of the answer follows it. */
   get finished(): boolean {
     return this.#stopReason !== undefined;
   }
 
-  /** Whether the last event has come. */
+  /** The last event of the stream has come. */
   get ended(): boolean {
     return this.#ended;
   }

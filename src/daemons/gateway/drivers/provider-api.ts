@@ -27,7 +27,7 @@ export interface ProviderTimes {
   readonly lostMs: number;
   /** How long a call is waited for at most, which is longer than any provider lets one run. */
   readonly waitMs: number;
-  /** How long a call that may have been made is looked for by its tag. */
+  /** The longest search, by its tag, for a call that may have been made. */
   readonly findMs: number;
   /** A cancelled call: the wait for its id, for the answer to the order, and for its last state. Five seconds in all. */
   readonly cancelMs: { readonly id: number; readonly order: number; readonly state: number };
