@@ -1,8 +1,8 @@
 /** The program of a gateway that the brain starts: a process of its own, which the brain's end does not touch. */
 import { realEnv } from '../../kit/env/real.ts';
-import { createLogger, LOG_LEVELS } from '../../kit/logger.ts';
 import { Secret } from '../../kit/secret.ts';
 import { fileLedger } from '../execution/ledger.ts';
+import { processLogger } from '../execution/process-logger.ts';
 import { LEDGER_VARIABLE } from '../upstream/layout.ts';
 import { driverOf } from './drivers/registry.ts';
 import { Gateway } from './gateway.ts';
@@ -18,13 +18,7 @@ if (launch === '' || token === '')
   throw new Error('this program is started by `orchd up`; `orchd gateway` runs a gateway alone');
 
 const env = realEnv();
-const logger = createLogger({
-  write: (line) => {
-    process.stdout.write(line);
-  },
-  now: () => env.clock.now(),
-  level: LOG_LEVELS.find((level) => level === process.env['ORCHD_LOG_LEVEL']) ?? 'info',
-});
+const logger = processLogger(env);
 const gateway = new Gateway({
   env,
   logger,

@@ -1,8 +1,8 @@
 /** The program of an upstream's executor: one process for each upstream, started by the brain and independent of it. */
 import { realEnv } from '../../kit/env/real.ts';
-import { createLogger, LOG_LEVELS } from '../../kit/logger.ts';
 import { Secret } from '../../kit/secret.ts';
 import { fileLedger } from '../execution/ledger.ts';
+import { processLogger } from '../execution/process-logger.ts';
 import { UpstreamExecutor } from './executor.ts';
 import { LAUNCH_VARIABLE, LEDGER_VARIABLE, TOKEN_VARIABLE } from './layout.ts';
 
@@ -16,13 +16,7 @@ if (launch === '' || token === '')
   throw new Error('an executor of an upstream is started by `orchd up --upstream`');
 
 const env = realEnv();
-const logger = createLogger({
-  write: (line) => {
-    process.stdout.write(line);
-  },
-  now: () => env.clock.now(),
-  level: LOG_LEVELS.find((level) => level === process.env['ORCHD_LOG_LEVEL']) ?? 'info',
-});
+const logger = processLogger(env);
 const executor = new UpstreamExecutor({
   env,
   logger,
