@@ -186,6 +186,16 @@ test('a command that removes its own output has an unknown outcome', async (t) =
   assert.deepEqual(end, { is: 'forgotten', why: 'its output could not be written' });
 });
 
+test('a command that removes its output can be followed while it runs', async (t) => {
+  const kit = new CommandKit(t);
+  const go = join(kit.root, 'go');
+  const backend = kit.backend(sh(`rm ../stdout; while [ ! -e ${go} ]; do sleep 0.01; done`));
+  await backend.offer(offerOf('job:1'));
+  await until(async () => (fs.existsSync(kit.paths('job:1').stdout) ? undefined : true));
+  const end = await backend.follow('job:1', 0, () => fs.writeFileSync(go, ''), WHO);
+  assert.deepEqual(end, { is: 'forgotten', why: 'its output could not be written' });
+});
+
 test('what is appended to the output after the end is not read', async (t) => {
   const kit = new CommandKit(t);
   const backend = kit.backend(sh('echo whole'));

@@ -4,7 +4,7 @@
  * any restart.
  */
 import type { ExecutionEvent } from '../../../core/ports/backend.ts';
-import type { DiskFile, Env } from '../../../kit/env/env.ts';
+import { type Disk, type DiskFile, diskErrorCode, type Env } from '../../../kit/env/env.ts';
 import { FolderWatch } from '../../../kit/folder-watch.ts';
 import { type ExitRecord, filesIn, type OwnerRecord, type TokenPaths } from './layout.ts';
 import { Splitter } from './splitter.ts';
@@ -42,24 +42,36 @@ export async function readEvents(
   signal: AbortSignal,
 ): Promise<ExitRecord | undefined> {
   const { env, paths, owner } = execution;
-  const file = await env.disk.open(paths.stdout, 'read');
   // The watch begins before the first read, so that no change falls between the two.
   const watch = new FolderWatch(env.timers, paths.folder, (name) => READ_FILES.includes(name));
+  let file: DiskFile | undefined;
+  let cursor: OutputCursor | undefined;
   try {
-    const cursor = new OutputCursor(execution, file, from);
     if (from < 1 && !signal.aborted) on({ n: 1, type: 'started', data: startedOf(owner) });
     let why: 'changed' | 'later' = 'changed';
     while (!signal.aborted) {
       // `exit.json` is read before the output: by L3 of layout.ts the output read after it is complete.
       const exit = await execution.readExit(why === 'later');
-      await cursor.read(on, signal, exit);
+      file ??= await openOutput(env.disk, paths.stdout);
+      if (file) cursor ??= new OutputCursor(execution, file, from);
+      await cursor?.read(on, signal, exit);
       if (exit) return signal.aborted ? undefined : exit;
       why = await watch.wait(signal);
     }
     return undefined;
   } finally {
     watch.close();
-    await file.close();
+    await file?.close();
+  }
+}
+
+/** A command may remove its own output. The keeper puts an empty file in its place before it writes `exit.json`. */
+async function openOutput(disk: Disk, path: string): Promise<DiskFile | undefined> {
+  try {
+    return await disk.open(path, 'read');
+  } catch (error) {
+    if (diskErrorCode(error) === 'ENOENT') return undefined;
+    throw error;
   }
 }
 
