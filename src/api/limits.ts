@@ -5,7 +5,8 @@
 import { limitList, limitSpecs } from '../config/limits.ts';
 import { LimitsView, SetLimits } from '../model/http/limits.ts';
 import type { Shape } from '../model/http/shape.ts';
-import { DEFAULT_TENANT, type LimitSpec } from '../model/records.ts';
+import type { LimitSpec } from '../model/limit-records.ts';
+import { DEFAULT_TENANT } from '../model/records.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Route, route } from '../wire/route.ts';
 import { type Identity, isOperator } from '../wire/tokens.ts';

@@ -1,7 +1,7 @@
 /** Limits as people write them, and the specs that the brain keeps of them. */
 import { Type } from 'typebox';
 import { MAX_LIMITS, WrittenLimit } from '../model/http/limits.ts';
-import type { LimitSpec } from '../model/records.ts';
+import type { LimitSpec } from '../model/limit-records.ts';
 
 export const LimitsSchema = Type.Array(WrittenLimit, {
   default: [],
@@ -18,6 +18,11 @@ export const limitSpecs = (limits: readonly WrittenLimit[]): LimitSpec[] =>
     ...(limit.burst_tokens !== undefined && { burstTokens: limit.burst_tokens }),
     ...(limit.concurrency !== undefined && { concurrency: limit.concurrency }),
     ...(limit.token_budget !== undefined && { tokenBudget: limit.token_budget }),
+    ...(limit.running !== undefined && { running: limit.running }),
+    ...(limit.cost_budget !== undefined && { costBudget: limit.cost_budget }),
+    ...(limit.window !== undefined && { window: limit.window }),
+    ...(limit.time_zone !== undefined && { timeZone: limit.time_zone }),
+    ...(limit.hard !== undefined && { hard: limit.hard }),
   }));
 
 export const limitList = (limits: readonly LimitSpec[]): WrittenLimit[] =>
@@ -29,4 +34,9 @@ export const limitList = (limits: readonly LimitSpec[]): WrittenLimit[] =>
     ...(limit.burstTokens !== undefined && { burst_tokens: limit.burstTokens }),
     ...(limit.concurrency !== undefined && { concurrency: limit.concurrency }),
     ...(limit.tokenBudget !== undefined && { token_budget: limit.tokenBudget }),
+    ...(limit.running !== undefined && { running: limit.running }),
+    ...(limit.costBudget !== undefined && { cost_budget: limit.costBudget }),
+    ...(limit.window !== undefined && { window: limit.window }),
+    ...(limit.timeZone !== undefined && { time_zone: limit.timeZone }),
+    ...(limit.hard !== undefined && { hard: limit.hard }),
   }));

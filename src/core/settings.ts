@@ -1,6 +1,6 @@
 /** The settings that the core reads. config/ resolves them once; nothing changes them afterwards. */
 import type { BackoffPolicy } from '../kit/backoff.ts';
-import type { LimitSpec } from '../model/records.ts';
+import type { LimitSpec } from '../model/limit-records.ts';
 
 /** A device whose memory leases are granted from. */
 export interface LeaseDevice {

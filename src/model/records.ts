@@ -12,7 +12,10 @@ import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
+import type { LimitsRecord, SpentRecord } from './limit-records.ts';
+import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
+import type { RoutePlace, RouteRecord } from './route.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 import type { TokenCounts } from './usage.ts';
 import type { Opening } from './worker-wire.ts';
@@ -61,6 +64,14 @@ export interface AskRecord {
   readonly contextTokens: number | undefined;
   /** The estimated tokens of prompt and answer: reserved until the real number is known. */
   readonly tokens: number | undefined;
+  /** The most tokens of the answer that the caller allows; undefined without a bound. */
+  readonly maxOutput?: number | undefined;
+  /** The number of messages of an inference. */
+  readonly messages?: number | undefined;
+  /** The number of images of an inference, if it has some. */
+  readonly images?: number | undefined;
+  /** The route that the caller named instead of a model. */
+  readonly route?: string | undefined;
   /** The ids of its ancestors, from the root down to the parent: a cancel of any of them cancels this job too. */
   readonly ancestors: readonly string[] | undefined;
   /** The hash of the body, set only when the caller chose the id: it distinguishes a repeat from a conflict. */
@@ -96,6 +107,8 @@ export interface JobRecord {
   /** Why the job is dead. */
   readonly reason: DeadReason | undefined;
   readonly result: Body | undefined;
+  /** Where the job is in its route; undefined without one. */
+  readonly place?: RoutePlace | undefined;
 }
 
 export interface KillOrder {
@@ -128,6 +141,10 @@ export interface AttemptRecord {
   readonly isGone?: true | undefined;
   /** The tokens of the attempt, as its backend counted them, however it ended. */
   readonly usage?: TokenCounts | undefined;
+  /** What it may cost, and has cost when it is closed; undefined where its model has no price. */
+  readonly bill?: Bill | undefined;
+  /** The model that it was started for, where the route of its job has chosen it. */
+  readonly model?: string | undefined;
 }
 
 /** The number of ended attempts kept per job: a job that finds its backends busy again and again has many. */
@@ -288,41 +305,6 @@ export interface DemandRecord {
   readonly pattern: unknown;
 }
 
-/** Limits set at run time; they replace all configured ones. */
-export interface LimitsRecord {
-  readonly v: 1;
-  readonly by: string;
-  readonly at: number;
-  readonly limits: readonly LimitSpec[];
-}
-
-/** The limits of one scope; an absent number is not limited. */
-export interface LimitSpec {
-  /**
-   * `global`, `tenant:<t>`, `agent:<t>/<agent>`, `token:<name>`, `session:<t>/<id>`, `model:<name>`,
-   * `pool:<name>`. With `*` as its last part (`agent:*`, `agent:<t>/*`) it applies to each matching scope separately. Of
-   * several limits that match a scope, the most specific one applies.
-   */
-  readonly scope: string;
-  readonly requestsPerSec?: number | undefined;
-  readonly tokensPerSec?: number | undefined;
-  /** By default one second's worth of `requestsPerSec`, and at least one request. */
-  readonly burstRequests?: number | undefined;
-  /** By default one second's worth of `tokensPerSec`. */
-  readonly burstTokens?: number | undefined;
-  /** Maximum number of jobs that are admitted and have not ended. */
-  readonly concurrency?: number | undefined;
-  /** Maximum number of tokens in total; never refilled. */
-  readonly tokenBudget?: number | undefined;
-}
-
-/** The tokens that the ended jobs of a scope with a budget have used. */
-export interface SpentRecord {
-  readonly v: 1;
-  readonly tokens: number;
-  readonly at: number;
-}
-
 /** The small record kinds: they belong to no job and are few; stores treat them all alike (docs/decisions/0014). */
 export interface SmallKinds {
   readonly model: ModelRecord;
@@ -332,6 +314,8 @@ export interface SmallKinds {
   readonly demand: DemandRecord;
   readonly limits: LimitsRecord;
   readonly spent: SpentRecord;
+  readonly prices: PricesRecord;
+  readonly route: RouteRecord;
   readonly batch: BatchRecord;
   readonly failed_dependency: FailedDependencyRecord;
 }
@@ -345,6 +329,8 @@ export const SMALL_KINDS = [
   'demand',
   'limits',
   'spent',
+  'prices',
+  'route',
   'batch',
   'failed_dependency',
 ] as const satisfies SmallKind[];

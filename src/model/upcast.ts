@@ -32,6 +32,8 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   demand: 1,
   limits: 1,
   spent: 1,
+  prices: 1,
+  route: 1,
   batch: 1,
   failed_dependency: 1,
 };
@@ -105,6 +107,8 @@ const NO_ASK: Omit<AskRecord, 'spec'> = {
   modelRef: undefined,
   contextTokens: undefined,
   tokens: undefined,
+  maxOutput: undefined,
+  messages: undefined,
   ancestors: undefined,
   hash: undefined,
   correlationId: undefined,
@@ -169,6 +173,8 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   demand: (stored) => stored,
   limits: (stored) => stored,
   spent: (stored) => stored,
+  prices: (stored) => stored,
+  route: (stored) => stored,
   batch: (stored) => ({ ...NO_BATCH, ...stored }),
   failed_dependency: (stored) => stored,
 };

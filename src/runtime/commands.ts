@@ -7,9 +7,9 @@ import { OrchdError } from '../model/errors.ts';
 import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
 import type { SessionView } from '../model/http/sessions.ts';
+import type { LimitSpec } from '../model/limit-records.ts';
 import {
   DEFAULT_TENANT,
-  type LimitSpec,
   type ModelRecord,
   type ModelRegistration,
   type Verification,

@@ -10,6 +10,11 @@ export interface TokenEstimate {
   readonly contextTokens: number;
   /** Tokens to reserve for input and answer together. */
   readonly tokens: number;
+  /** The most tokens of the answer; undefined where the payload does not bound them. */
+  readonly maxOutput: number | undefined;
+  readonly messages: number;
+  /** Parts of the content that are not text; undefined without any. */
+  readonly images: number | undefined;
 }
 
 /** An average for common text and vocabularies; the engine counts exactly. */
@@ -38,34 +43,46 @@ export function* estimateInSlices(payload: unknown, meter: SliceMeter): Sliced<T
   if (typeof payload !== 'object' || payload === null) return undefined;
   const { prompt, messages, input, max_tokens } = payload as InferencePayload;
   if (prompt === undefined && messages === undefined && input === undefined) return undefined;
-  const chars = yield* charsOf([prompt, input, messages], meter);
-  const messageTokens = Array.isArray(messages) ? messages.length * TOKENS_PER_MESSAGE : 0;
-  const inputTokens = Math.ceil(chars / CHARS_PER_TOKEN) + messageTokens;
+  const { chars, others } = yield* contentOf([prompt, input, messages], meter);
+  const count = Array.isArray(messages) ? messages.length : 0;
+  const inputTokens = Math.ceil(chars / CHARS_PER_TOKEN) + count * TOKENS_PER_MESSAGE;
+  const content = { messages: Math.max(1, count), images: others === 0 ? undefined : others };
   // An embedding has no answer.
-  if (input !== undefined) return { contextTokens: inputTokens, tokens: inputTokens };
+  if (input !== undefined)
+    return { contextTokens: inputTokens, tokens: inputTokens, maxOutput: 0, ...content };
   // A negative max_tokens would add to the budget of a session instead of using it.
   const isValidMax = typeof max_tokens === 'number' && Number.isInteger(max_tokens) && max_tokens >= 0;
   const maxTokens = isValidMax ? Math.min(max_tokens, MAX_TOKENS) : undefined;
   return {
     contextTokens: inputTokens + (maxTokens ?? 1),
     tokens: inputTokens + (maxTokens ?? DEFAULT_ANSWER_TOKENS),
+    // A larger number is passed on as it is, so that `maxTokens` is no bound then.
+    maxOutput: maxTokens === max_tokens ? maxTokens : undefined,
+    ...content,
   };
 }
 
-/**
- * Number of characters in all texts of the values: content may be a text, or an array of parts of which some have text.
- */
-function* charsOf(values: unknown[], meter: SliceMeter): Sliced<number> {
+interface Content {
+  /** The characters of all texts. */
+  readonly chars: number;
+  /** The parts of messages that have no text: images, sounds, files. */
+  readonly others: number;
+}
+
+/** Content may be a text, or an array of parts of which some have text. */
+function* contentOf(values: unknown[], meter: SliceMeter): Sliced<Content> {
   let chars = 0;
+  let others = 0;
   while (values.length > 0) {
     const value = values.pop();
     if (typeof value === 'string') chars += value.length;
     else if (Array.isArray(value)) for (const item of value) values.push(item);
     else if (typeof value === 'object' && value !== null) {
-      const { content, text } = value as { content?: unknown; text?: unknown };
+      const { content, text, role } = value as { content?: unknown; text?: unknown; role?: unknown };
       values.push(content, text);
+      if (content === undefined && text === undefined && role === undefined) others++;
     }
     if (meter.spend(1)) yield;
   }
-  return chars;
+  return { chars, others };
 }

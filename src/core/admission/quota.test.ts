@@ -4,7 +4,7 @@ import { EngineKit, type Fields, SUCCESS } from '../../../test/fakes/engine-kit.
 import { PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { usedTokens } from '../../../test/fakes/used-tokens.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { LimitSpec } from '../../model/records.ts';
+import type { LimitSpec } from '../../model/limit-records.ts';
 
 function limited(...limits: LimitSpec[]): EngineKit {
   const kit = new EngineKit({ limits });

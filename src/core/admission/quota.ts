@@ -4,7 +4,8 @@
  */
 
 import { OrchdError } from '../../model/errors.ts';
-import { type AskRecord, DEFAULT_TENANT, type LimitSpec, type LimitsRecord } from '../../model/records.ts';
+import type { LimitSpec, LimitsRecord } from '../../model/limit-records.ts';
+import { type AskRecord, DEFAULT_TENANT } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import { isScopeOf, LimitTable, ownScope, scopes, writtenScope } from '../limits/limit.ts';
 import type { Reservation } from '../limits/limiter.ts';

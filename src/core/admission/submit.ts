@@ -135,7 +135,7 @@ function findRecentFailure(turn: Turn, submission: Submission): string | undefin
 function askRecord(turn: Turn, from: Submission): AskRecord {
   const { parent_id } = from.spec;
   const parent = parent_id === undefined ? undefined : turn.state.jobs.get(uidOf(from.tenant, parent_id));
-  return {
+  const ask: AskRecord = {
     v: 2,
     id: from.id,
     tenant: from.tenant,
@@ -148,8 +148,13 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     modelRef: from.modelRef,
     contextTokens: from.contextTokens,
     tokens: from.tokens,
+    maxOutput: from.maxOutput,
+    messages: from.messages,
     ancestors: parent && [...(parent.ask.ancestors ?? []), parent.ask.id],
     hash: from.hash,
     correlationId: from.correlationId,
   };
+  // Most jobs have neither: they do without the room for them.
+  if (from.images === undefined && from.route === undefined) return ask;
+  return { ...ask, images: from.images, route: from.route };
 }

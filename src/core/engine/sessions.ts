@@ -1,5 +1,6 @@
 /** Events of sessions, and of the limits that callers share. */
-import { DEFAULT_TENANT, type LimitSpec } from '../../model/records.ts';
+import type { LimitSpec } from '../../model/limit-records.ts';
+import { DEFAULT_TENANT } from '../../model/records.ts';
 import { reserveLive, setLimits } from '../admission/quota.ts';
 import { assertSession, forgetSession, setBudget } from '../admission/session.ts';
 import { cancelOne, someToCancel } from '../attempts/operator-commands.ts';

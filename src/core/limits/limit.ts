@@ -1,6 +1,7 @@
 /** Limits: the names of scopes, their patterns, and the lookup of the limit that applies to a scope. */
 import { OrchdError } from '../../model/errors.ts';
-import { DEFAULT_TENANT, type LimitSpec } from '../../model/records.ts';
+import type { LimitSpec } from '../../model/limit-records.ts';
+import { DEFAULT_TENANT } from '../../model/records.ts';
 
 export type Limit = LimitSpec;
 

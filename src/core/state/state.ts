@@ -85,6 +85,8 @@ export class State {
     demand: new Table(),
     limits: new Table(),
     spent: new Table(),
+    prices: new Table(),
+    route: new Table(),
     batch: this.batches,
     failed_dependency: new Table(),
   };

@@ -15,7 +15,7 @@ export const WrittenLimit = Type.Object(
       minLength: 1,
       maxLength: 400,
       description:
-        'What is limited: global, tenant:T, agent:T/NAME, token:NAME or (of another tenant than the default) token:T/NAME, session:T/ID, model:NAME or pool:NAME; * as the last part limits each of them separately',
+        'What is limited: global, tenant:T, agent:T/NAME, token:NAME or (of another tenant than the default) token:T/NAME, session:T/ID, model:NAME, pool:NAME, seat:BACKEND, route:NAME or root:T/JOB (a job and all below it); * as the last part limits each of them separately',
     }),
     requests_per_sec: optional(rate('Jobs admitted per second')),
     tokens_per_sec: optional(rate('Tokens of prompts and answers per second')),
@@ -28,7 +28,36 @@ export const WrittenLimit = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: Number.MAX_SAFE_INTEGER,
-        description: 'Tokens in total; never refilled',
+        description: 'Tokens in a window; by default in total, never refilled',
+      }),
+    ),
+    running: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 1e9,
+        description: 'Jobs that run at once: those over it wait, in order; 0 is a pause',
+      }),
+    ),
+    cost_budget: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: 'Cost in a window, in millionths of the currency',
+      }),
+    ),
+    window: optional(
+      Type.Union(
+        (['hour', 'day', 'week', 'month', 'total'] as const).map((name) => Type.Literal(name)),
+        { description: 'When the budgets start anew; "total" by default: never' },
+      ),
+    ),
+    time_zone: optional(
+      Type.String({ minLength: 1, maxLength: 64, description: 'Time zone of the window; UTC by default' }),
+    ),
+    hard: optional(
+      Type.Boolean({
+        description:
+          'Whether cost_budget is never exceeded: a job starts only if the most that it can cost fits; by default the budget only warns',
       }),
     ),
   },
