@@ -47,7 +47,13 @@ export const WrittenLimit = Type.Object(
     ),
     window: optional(
       Type.Union(
-        (['hour', 'day', 'week', 'month', 'total'] as const).map((name) => Type.Literal(name)),
+        [
+          Type.Literal('hour'),
+          Type.Literal('day'),
+          Type.Literal('week'),
+          Type.Literal('month'),
+          Type.Literal('total'),
+        ],
         { description: 'When the budgets start anew; "total" by default: never' },
       ),
     ),
