@@ -16,7 +16,7 @@ import { COMMANDS } from './commands.ts';
 import { packageVersion } from './package-version.ts';
 
 /** As `engines` in package.json says; an older one fails inside of a command, with a word of its own. */
-const OLDEST_NODE = 24;
+const OLDEST_NODE = 26;
 const nodeMajor = (): number => Number.parseInt(process.versions.node, 10);
 
 export async function run(words: readonly string[], terminal: Terminal): Promise<number> {
