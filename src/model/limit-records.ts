@@ -51,6 +51,8 @@ export interface SpentRecord {
   readonly cost?: number | undefined;
   /** The first instant of the current window; undefined for a budget in total. */
   readonly window?: number | undefined;
+  /** The highest share of the cost budget that was reached and warned about, in percent. */
+  readonly warned?: number | undefined;
   /** The levels of the buckets at `at`, negative while in debt; undefined without a bucket. */
   readonly requestLevel?: number | undefined;
   readonly tokenLevel?: number | undefined;

@@ -1,4 +1,5 @@
 /** Limits: the names of scopes, their patterns, and the lookup of the limit that applies to a scope. */
+import { isTimeZone } from '../../kit/window.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { LimitSpec } from '../../model/limit-records.ts';
 import { DEFAULT_TENANT } from '../../model/records.ts';
@@ -16,6 +17,10 @@ export const scopes = {
   session: (tenant: string, id: string) => `session:${tenant}/${id}`,
   model: (name: string) => `model:${name}`,
   pool: (name: string) => `pool:${name}`,
+  seat: (backend: string) => `seat:${backend}`,
+  route: (name: string) => `route:${name}`,
+  /** A job and all below it. */
+  root: (tenant: string, job: string) => `root:${tenant}/${job}`,
 } as const;
 
 /**
@@ -33,11 +38,12 @@ export const writtenScope = (scope: string): string =>
 /** Whether a scope is a part of the tenant, so that the tenant's own admin may limit it. */
 export const isScopeOf = (scope: string, tenant: string): boolean =>
   scope === scopes.tenant(tenant) ||
-  ['agent', 'session', 'token'].some((kind) => scope.startsWith(`${kind}:${tenant}/`));
+  ['agent', 'session', 'token', 'root'].some((kind) => scope.startsWith(`${kind}:${tenant}/`));
 
-const SCOPE = /^(?:own-)?(?:global|(?:tenant|token|model|pool):.+|(?:agent|session):(?:\*|[^/]+\/.+))$/s;
+const SCOPE =
+  /^(?:own-)?(?:global|(?:tenant|token|model|pool|seat|route):.+|(?:agent|session|root):(?:\*|[^/]+\/.+))$/s;
 /** The kinds of scopes whose names begin with a tenant. */
-const HAS_TENANT = /^(?:own-)?(?:agent|session|token):/;
+const HAS_TENANT = /^(?:own-)?(?:agent|session|token|root):/;
 const NUMBERS = [
   'requestsPerSec',
   'tokensPerSec',
@@ -45,7 +51,20 @@ const NUMBERS = [
   'burstTokens',
   'concurrency',
   'tokenBudget',
+  'running',
+  'costBudget',
 ] as const;
+
+/** Whether a limit is about starts: it makes jobs wait, and refuses none that could run later. */
+export const isStartLimit = ({ running, costBudget }: Limit): boolean =>
+  running !== undefined || costBudget !== undefined;
+
+/** Whether a limit is about submits: jobs over it are refused. */
+export const isSubmitLimit = (limit: Limit): boolean =>
+  limit.requestsPerSec !== undefined ||
+  limit.tokensPerSec !== undefined ||
+  limit.concurrency !== undefined ||
+  limit.tokenBudget !== undefined;
 
 /** The pattern for all scopes of the same kind and tenant; undefined if the name of the scope has no tenant. */
 export function patternOf(scope: string): string | undefined {
@@ -98,6 +117,20 @@ function check(limit: Limit): void {
     if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
     throw refuse(`${name} of "${limit.scope}" is not a number from 0 up`, name);
   }
+  checkBudget(limit);
+}
+
+function checkBudget({ scope, tokenBudget, costBudget, window, timeZone, hard }: Limit): void {
+  if (costBudget !== undefined && !Number.isSafeInteger(costBudget))
+    throw refuse(`cost_budget of "${scope}" is not a whole number`, 'cost_budget');
+  if (hard !== undefined && costBudget === undefined)
+    throw refuse(`"${scope}" is hard without a cost_budget`, 'hard');
+  if (window !== undefined && tokenBudget === undefined && costBudget === undefined)
+    throw refuse(`"${scope}" has a window without a budget`, 'window');
+  if (timeZone === undefined) return;
+  if (window === undefined || window === 'total')
+    throw refuse(`"${scope}" has a time zone without a window`, 'time_zone');
+  if (!isTimeZone(timeZone)) throw refuse(`"${timeZone}" is not a time zone`, 'time_zone');
 }
 
 const refuse = (message: string, field: string): OrchdError =>

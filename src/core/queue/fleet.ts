@@ -55,6 +55,8 @@ export class BackendEntry {
   info: BackendInfo;
   /** The number of slots in use. */
   used = 0;
+  /** The most slots that a limit lets it use. */
+  slotLimit = Number.POSITIVE_INFINITY;
   /** The rank of this backend in the order in which backends were added. */
   readonly order: number;
   /** The start times of the running jobs, where known. */
@@ -170,6 +172,14 @@ export class Fleet {
     const backend = this.backends.get(name);
     if (!backend) return;
     backend.away = away;
+    this.#refresh(backend);
+  }
+
+  /** Sets how many slots a limit lets a backend use; undefined: all. */
+  limitSlots(name: string, limit: number | undefined): void {
+    const backend = this.backends.get(name);
+    if (!backend) return;
+    backend.slotLimit = limit ?? Number.POSITIVE_INFINITY;
     this.#refresh(backend);
   }
 
@@ -296,7 +306,7 @@ export class Fleet {
       !backend.away &&
       backend.info.outage === undefined &&
       backend.blockedUntil === 0 &&
-      backend.used < backend.info.slots;
+      backend.used < Math.min(backend.info.slots, backend.slotLimit);
     if (free === backend.free) return;
     backend.free = free;
     for (const lane of backend.lanes) {

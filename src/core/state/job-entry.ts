@@ -5,7 +5,7 @@ import type { Reservation } from '../limits/limiter.ts';
 import type { JobBundle } from '../ports/store.ts';
 
 /** Why a queued job is not in its lane. */
-export type Parked = 'not_before' | 'after' | 'session';
+export type Parked = 'not_before' | 'after' | 'session' | 'quota';
 
 /** The persisted fields of a job. Only State replaces them, as it applies changes. */
 export interface JobRecords {
@@ -32,7 +32,7 @@ export class JobMemory {
   readyAt = 0;
   /** The job's number in the order in which the jobs of its class became ready in its lane. */
   readyOrder = 0;
-  /** The reason why a queued job is not in its lane. Written by State, like `timerPos` and `wakeAt`. */
+  /** The reason why a queued job is not in its lane. Written by State, like `timerPos` and `wakeAt`; `quota` by queue/. */
   parked: Parked | undefined = undefined;
   /** The number of jobs whose end the job still waits for. Written by EndWaiters. */
   waitsFor = 0;
@@ -46,6 +46,8 @@ export class JobMemory {
   usedTokens: number | undefined = undefined;
   /** The job's reservation in the limiter. Written by admission/. */
   reservation: Reservation | undefined = undefined;
+  /** While the job waits at a gate, or was let through: the list of that gate. While an attempt is open: its gates. Written by queue/. */
+  quota: object | undefined = undefined;
 }
 
 /** Records and memory in one object: there may be a million jobs, and two objects each would cost more. */

@@ -47,13 +47,17 @@ const TIMER_POSITION = {
 
 /** An index kept by a folder above. State calls it within `apply`, so it never lags behind the records. */
 export interface StateFollower {
-  /** The job can run from now on. `readyAt` is the instant since which it could have run. */
-  ready(entry: JobEntry, readyAt: number): void;
+  /** The job can run from now on, unless a limit holds it up. `readyAt` is the instant since which it could have run. */
+  ready(entry: JobEntry, readyAt: number, now: number): void;
   /** The job no longer waits for a backend. Called for jobs that were not ready, too. */
   unready(entry: JobEntry): void;
   /** An attempt uses a slot of its backend from now on, or no longer. */
   attemptOpened(entry: JobEntry, attempt: AttemptRecord): void;
   attemptClosed(entry: JobEntry, attempt: AttemptRecord, now: number): void;
+  /** An attempt is open from now on, whether it uses a slot or not. */
+  attemptBegun(entry: JobEntry, attempt: AttemptRecord, now: number): void;
+  /** An attempt is closed, and has the cost that its record says. */
+  attemptOver(entry: JobEntry, attempt: AttemptRecord, now: number): void;
 }
 
 const NO_FOLLOWER: StateFollower = {
@@ -61,6 +65,8 @@ const NO_FOLLOWER: StateFollower = {
   unready: () => undefined,
   attemptOpened: () => undefined,
   attemptClosed: () => undefined,
+  attemptBegun: () => undefined,
+  attemptOver: () => undefined,
 };
 
 export class State {
@@ -227,7 +233,7 @@ export class State {
     this.counts[entry.job.state]++;
     if (entry.job.state === 'queued') this.#countQueued(entry, 1);
     if (entry.open) {
-      this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n));
+      this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n), now);
       this.#noteSlot(entry, entry.open, false, now);
     }
     this.batches.count(entry, undefined, entry.job.state);
@@ -299,7 +305,7 @@ export class State {
     const usedSlot = usesSlot(entry.open);
     if (isOpen(after.state)) {
       if (entry.open) records.open = after;
-      else this.#openAttempt(entry, after, token);
+      else this.#openAttempt(entry, after, token, now);
       this.#noteSlot(entry, after, usedSlot, now);
     } else if (entry.open?.n === after.n) {
       this.open.delete(token);
@@ -307,17 +313,19 @@ export class State {
       records.token = '';
       records.past = withAttempt(entry, after);
       this.#noteSlot(entry, after, usedSlot, now);
+      this.#follower.attemptOver(entry, after, now);
       if (isTerminal(entry.job.state)) this.#setEnded(entry, now);
     } else if (!entry.open) records.past = withAttempt(entry, after);
     this.settle(entry, now);
     return entry;
   }
 
-  #openAttempt(entry: JobEntry, attempt: AttemptRecord, token: string): void {
+  #openAttempt(entry: JobEntry, attempt: AttemptRecord, token: string, now: number): void {
     const records: WritableRecords = entry;
     records.open = attempt;
     records.token = token;
     this.open.set(token, entry);
+    this.#follower.attemptBegun(entry, attempt, now);
   }
 
   /** Tells the follower where an attempt begins or ceases to use a slot. */
@@ -347,7 +355,7 @@ export class State {
   #settleQueue(entry: JobEntry, now: number): void {
     entry.parked = this.#parkedBy(entry, now);
     if (entry.job.state === 'queued' && !entry.parked)
-      this.#follower.ready(entry, Math.max(entry.waitsUntil, entry.ask.createdAt));
+      this.#follower.ready(entry, Math.max(entry.waitsUntil, entry.ask.createdAt), now);
     else this.#follower.unready(entry);
   }
 

@@ -1,0 +1,92 @@
+/**
+ * What runs and what is spent in one scope, and whether another attempt may start there. Everything follows from the open
+ * attempts and the spent record of the scope (docs/decisions/0030).
+ *
+ * G1  The cost of a scope with a hard budget never exceeds the budget: what is settled in the window and what open
+ *     attempts hold is at most the budget, and an attempt holds at least what it will cost. Only a provider that bills
+ *     more than the bound exceeds it.
+ */
+import type { SpentRecord } from '../../model/limit-records.ts';
+import { BudgetWindow } from './budget-window.ts';
+import type { Limit } from './limit.ts';
+
+/** Shares of a budget, in percent, at which people are warned. */
+const WARN_SHARES = [100, 80, 50] as const;
+
+export class Gate {
+  readonly name: string;
+  readonly limit: Limit;
+  readonly #window: BudgetWindow;
+  /** Open attempts that use a slot. */
+  running = 0;
+  /** Micro-units that open attempts hold. */
+  reserved = 0;
+  /** Micro-units that closed attempts have cost in the present window. */
+  settled = 0;
+  /** Jobs that were let through to their lane and have not been claimed yet; written by queue/. */
+  woken = 0;
+  /** Jobs that wait at this gate; written by queue/. */
+  waiting = 0;
+
+  constructor(name: string, limit: Limit, now: number) {
+    this.name = name;
+    this.limit = limit;
+    this.#window = new BudgetWindow(limit, now);
+  }
+
+  get isHard(): boolean {
+    return this.limit.hard === true && this.limit.costBudget !== undefined;
+  }
+
+  /** How many more attempts may run. */
+  get room(): number {
+    return (this.limit.running ?? Number.POSITIVE_INFINITY) - this.running - this.woken;
+  }
+
+  /** Whether an attempt that holds so much may start now. */
+  fits(cost: number): boolean {
+    if (!this.isHard) return true;
+    return this.settled + this.reserved + cost <= (this.limit.costBudget as number);
+  }
+
+  /** Whether it could start at some time, if nothing else was open. */
+  couldFit(cost: number): boolean {
+    if (!this.isHard) return true;
+    const before = this.#window.start === undefined ? this.settled : 0;
+    return before + cost <= (this.limit.costBudget as number);
+  }
+
+  /** When the budget starts anew. */
+  get rollsAt(): number {
+    return this.#window.end;
+  }
+
+  /** Returns whether a new window has begun. What open attempts hold counts in it too. */
+  roll(now: number): boolean {
+    if (!this.#window.roll(now)) return false;
+    this.settled = 0;
+    return true;
+  }
+
+  resume(record: SpentRecord): void {
+    this.settled = this.#window.resume(record) ? (record.cost ?? 0) : 0;
+  }
+
+  /** The part of the spent record that this gate keeps. */
+  spent(): Pick<SpentRecord, 'cost' | 'window' | 'warned'> {
+    return { cost: this.settled, window: this.#window.start, warned: this.#warned() };
+  }
+
+  /** The highest share that was reached. */
+  #warned(): number | undefined {
+    const { costBudget } = this.limit;
+    if (costBudget === undefined || this.settled === 0) return undefined;
+    return WARN_SHARES.find((share) => this.settled * 100 >= costBudget * share);
+  }
+
+  /** Whether a new gate would be in the same state, so that this one can be dropped. */
+  get isIdle(): boolean {
+    const { running, reserved, settled, woken, waiting } = this;
+    return running === 0 && reserved === 0 && settled === 0 && woken === 0 && waiting === 0;
+  }
+}
