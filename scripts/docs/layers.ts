@@ -30,6 +30,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
 
 const CORE_LAYERS: Readonly<Record<string, string>> = {
   ports: 'the interfaces to stores, backends, pools and leadership; the settings',
+  money: 'prices: which one applies, and what an attempt can cost at most',
   limits: 'the limiter: reserve, then settle',
   governance: 'rules about what agents may do',
   state: 'the records in memory with their indexes',

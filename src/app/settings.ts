@@ -25,6 +25,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
       busyPauseMs: scheduler.jitPollIntervalMs,
       pools: poolSettings(config),
       limits: config.limits,
+      prices: config.money.prices,
     },
     holderLostMs: recovery.holderLostMs,
     sweepIntervalMs: recovery.sweepIntervalMs,

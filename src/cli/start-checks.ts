@@ -11,7 +11,7 @@ import type { ResolvedConfig } from '../config/resolve.ts';
 import type { UpstreamConfig } from '../config/upstreams.ts';
 import { RealDisk } from '../kit/env/real-disk.ts';
 import { OrchdError } from '../model/errors.ts';
-import { checkLimits } from '../runtime/check-limits.ts';
+import { checkLimits, checkPrices } from '../runtime/check-limits.ts';
 import { configuredStore } from '../stores/registry.ts';
 import { readUniqueTokens, TOKEN_FILE } from '../wire/token-file.ts';
 
@@ -48,6 +48,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
   const refusals = [
     await refusalOf('store', () => configuredStore(config).checkSettings?.(config)),
     await refusalOf('limits', () => checkLimits(config.limits)),
+    await refusalOf('prices', () => checkPrices(config.money.prices)),
     await dataFault(resolve(data)),
     await refusalOf(DATA, () => readUniqueTokens(disk, tokens)),
     await refusalOf('orchestrator.bind_addr', () => checkTokenNeeded(disk, host, data)),

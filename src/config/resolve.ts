@@ -3,6 +3,7 @@
 import { Secret } from '../kit/secret.ts';
 import { parseBindAddress, splitList } from './address.ts';
 import { limitSpecs } from './limits.ts';
+import { priceSpecs } from './prices.ts';
 import type { RawConfig } from './schema.ts';
 
 export type ResolvedConfig = DeepReadonly<ReturnType<typeof group>>;
@@ -88,6 +89,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     pool: poolOf(pool, orchestrator, isSet('pool.url')),
     pools: poolsOf(raw),
     limits: limitSpecs(raw.limits),
+    money: { currency: raw.currency, prices: priceSpecs(raw.prices) },
     log: { level: log.level },
   };
 }

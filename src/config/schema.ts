@@ -10,6 +10,7 @@ import { BackendsSchema } from './backends.ts';
 import { GatewaySchema } from './gateway.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
+import { CurrencySchema, PricesSchema } from './prices.ts';
 import { section } from './section.ts';
 import { DEFAULT_DATA_FOLDER } from './variables.ts';
 
@@ -171,6 +172,8 @@ export const ConfigSchema = section({
     token_budget: integer(0, 0, Number.MAX_SAFE_INTEGER),
   }),
   limits: LimitsSchema,
+  currency: CurrencySchema,
+  prices: PricesSchema,
   leases: section({
     ttl_sec: Type.Number({ default: 3600, minimum: 1, maximum: LONGEST_WAIT_SEC }),
     gpus: Type.Array(

@@ -1,6 +1,7 @@
 /** The settings that the core reads. config/ resolves them once; nothing changes them afterwards. */
 import type { BackoffPolicy } from '../kit/backoff.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
+import type { PriceSpec } from '../model/price.ts';
 
 /** A device whose memory leases are granted from. */
 export interface LeaseDevice {
@@ -35,6 +36,7 @@ export interface EngineSettings extends StateSettings, LanePolicy {
   readonly busyPauseMs: number;
   readonly pools: PoolSettings;
   readonly limits: readonly LimitSpec[];
+  readonly prices: readonly PriceSpec[];
 }
 
 export type PlacementAlgorithm = 'least-loaded' | 'most-vram-free' | 'round-robin' | 'multi-objective';

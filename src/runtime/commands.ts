@@ -1,13 +1,14 @@
-/** Commands to models, sessions, pools, limits and leases. Each resolves once its change is durable. */
+/** Commands to models, sessions, pools, limits, prices and leases. Each resolves once its change is durable. */
 import type { EngineEvent, ValueOf } from '../core/engine/areas.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { PoolOrder } from '../core/workers/operator-commands.ts';
-import type { Random } from '../kit/env/env.ts';
+import type { Env, Random } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
 import type { SessionView } from '../model/http/sessions.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
+import type { PriceSpec } from '../model/price.ts';
 import {
   DEFAULT_TENANT,
   type ModelRecord,
@@ -36,7 +37,7 @@ class Commands {
   }
 }
 
-export class CatalogCommands extends Commands {
+class CatalogCommands extends Commands {
   async register(model: ModelRegistration): Promise<ModelView> {
     return modelView(await this.order({ type: 'register', model }));
   }
@@ -50,7 +51,7 @@ export class CatalogCommands extends Commands {
   }
 }
 
-export class SessionCommands extends Commands {
+class SessionCommands extends Commands {
   async setBudget(tenant: string, id: string, tokenBudget: number | undefined): Promise<SessionView> {
     const record = await this.order({ type: 'budget', tenant, id, tokenBudget });
     return sessionView(this.engine.state, record);
@@ -65,7 +66,7 @@ export class SessionCommands extends Commands {
   }
 }
 
-export class PoolCommands extends Commands {
+class PoolCommands extends Commands {
   async command(id: string, order: PoolOrder, by: string): Promise<void> {
     await this.order({ type: 'pool-order', id, order, by });
   }
@@ -80,7 +81,7 @@ export class PoolCommands extends Commands {
   }
 }
 
-export class LimitCommands extends Commands {
+class LimitCommands extends Commands {
   /** Replaces the limits that the tenant has set; without a tenant, the operator's. */
   async set(
     limits: readonly LimitSpec[],
@@ -90,6 +91,13 @@ export class LimitCommands extends Commands {
     const record = await this.order({ type: 'limits', limits, by, tenant });
     await this.loop.askUntilDone({ type: 'reserve-live' });
     return record.limits;
+  }
+}
+
+class PriceCommands extends Commands {
+  /** Replaces all prices. Attempts that are recorded already keep theirs. */
+  async set(prices: readonly PriceSpec[], by: string): Promise<readonly PriceSpec[]> {
+    return (await this.order({ type: 'prices', prices, by })).prices;
   }
 }
 
@@ -103,7 +111,7 @@ export interface LeaseGrantRequest {
 
 const TOKEN_BYTES = 32;
 
-export class LeaseCommands extends Commands {
+class LeaseCommands extends Commands {
   readonly #random: Random;
   readonly #clock: BrainClock;
   readonly #mayAct: () => boolean;
@@ -132,3 +140,23 @@ export class LeaseCommands extends Commands {
     await this.order({ type: 'release', lease, fence, tenant, spared: !this.#clock.mayExpire() });
   }
 }
+
+export interface CommandParts {
+  readonly loop: Loop;
+  readonly engine: Engine;
+  readonly clock: BrainClock;
+  readonly env: Pick<Env, 'random'>;
+  /** Whether this brain still holds its store. */
+  readonly mayAct: () => boolean;
+}
+
+export type BrainCommands = ReturnType<typeof commandsOf>;
+
+export const commandsOf = ({ loop, engine, clock, env, mayAct }: CommandParts) => ({
+  leases: new LeaseCommands(loop, engine, clock, env.random, mayAct),
+  catalog: new CatalogCommands(loop, engine),
+  sessions: new SessionCommands(loop, engine),
+  pools: new PoolCommands(loop, engine),
+  limits: new LimitCommands(loop, engine),
+  prices: new PriceCommands(loop, engine),
+});

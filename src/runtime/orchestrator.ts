@@ -21,7 +21,7 @@ import { Batches } from './batches.ts';
 import { Bodies } from './bodies.ts';
 import { BrainClock, reportSteps } from './brain-clock.ts';
 import { BulkOrders } from './bulk-orders.ts';
-import { CatalogCommands, LeaseCommands, LimitCommands, PoolCommands, SessionCommands } from './commands.ts';
+import { type BrainCommands, commandsOf } from './commands.ts';
 import { Divergence } from './divergence.ts';
 import { Drain } from './drain.ts';
 import { EffectRunner, storeFailure } from './effect-runner.ts';
@@ -76,11 +76,12 @@ export class Orchestrator extends Service {
   /** Commands for all jobs that match a filter. */
   readonly bulk: BulkOrders;
   readonly batches: Batches;
-  readonly leases: LeaseCommands;
-  readonly catalog: CatalogCommands;
-  readonly sessions: SessionCommands;
-  readonly pools: PoolCommands;
-  readonly limits: LimitCommands;
+  readonly leases: BrainCommands['leases'];
+  readonly catalog: BrainCommands['catalog'];
+  readonly sessions: BrainCommands['sessions'];
+  readonly pools: BrainCommands['pools'];
+  readonly limits: BrainCommands['limits'];
+  readonly prices: BrainCommands['prices'];
   readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
   readonly drain: Drain;
@@ -123,17 +124,15 @@ export class Orchestrator extends Service {
       observed: this.#observed,
     };
     this.reads = new Reads({ ...shared, poolAddress: (pool) => managers?.addressOf(pool) });
-    this.leases = new LeaseCommands(this.#loop, this.#engine, this.#clock, env.random, () => store.holds());
-    this.catalog = new CatalogCommands(this.#loop, this.#engine);
-    this.sessions = new SessionCommands(this.#loop, this.#engine);
-    this.pools = new PoolCommands(this.#loop, this.#engine);
-    this.limits = new LimitCommands(this.#loop, this.#engine);
+    const mayAct = (): boolean => store.holds();
+    const commands = commandsOf({ ...shared, mayAct });
+    ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
+    ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
     this.#sources = new Sources({
       sources: [...(managers ? [managers] : []), ...(parts.sources ?? [])],
       backends: this.#backends,
       loop: this.#loop,
     });
-    const mayAct = (): boolean => store.holds();
     const runner = new EffectRunner(env, this.#loop);
     this.#runner = runner;
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });

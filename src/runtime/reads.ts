@@ -11,6 +11,7 @@ import { modelOf } from '../core/admission/model.ts';
 import { limitsOf } from '../core/admission/quota.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import { isScopeOf } from '../core/limits/limit.ts';
+import { pricesOf } from '../core/money/prices.ts';
 import type { HistoryQuery, Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
@@ -27,6 +28,7 @@ import type { PoolView } from '../model/http/pools.ts';
 import type { SessionView } from '../model/http/sessions.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
+import type { PriceSpec } from '../model/price.ts';
 import { type Body, DEFAULT_TENANT, type ModelRecord } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
@@ -231,6 +233,10 @@ export class Reads {
     return this.#whenDurable(
       about === undefined ? limits : limits.filter(({ scope }) => isScopeOf(scope, about)),
     );
+  }
+
+  prices(): Promise<readonly PriceSpec[]> {
+    return this.#whenDurable(pricesOf(this.#parts.engine));
   }
 
   /** The leases of a tenant, or of all of them, without the internal ones (no ttlMs) that record on which node a backend is. */

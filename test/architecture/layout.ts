@@ -29,6 +29,7 @@ export const FOLDER_ORDER: readonly string[] = [
 /** The same inside of core. `ports` holds what knows no other part of core: interfaces, settings, counters. */
 export const CORE_ORDER: readonly string[] = [
   'ports',
+  'money',
   'limits',
   'governance',
   'state',

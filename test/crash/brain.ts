@@ -50,6 +50,7 @@ function settings(pace: Pace): RuntimeSettings {
       busyPauseMs: 10,
       pools: POOL_DEFAULTS,
       limits: [],
+      prices: [],
     },
     holderLostMs: 5000,
     sweepIntervalMs,

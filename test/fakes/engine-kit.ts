@@ -35,6 +35,7 @@ export const SETTINGS: EngineSettings = {
   busyPauseMs: 1000,
   pools: POOL_DEFAULTS,
   limits: [],
+  prices: [],
 };
 
 export const START = 1_000_000;

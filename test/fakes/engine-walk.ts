@@ -39,6 +39,7 @@ export const WALK_SETTINGS: Partial<EngineSettings> = {
   busyPauseMs: 15,
   pools: POOL_DEFAULTS,
   limits: [],
+  prices: [],
 };
 
 const KINDS = [

@@ -39,6 +39,7 @@ export const SETTINGS: RuntimeSettings = {
     busyPauseMs: 50,
     pools: POOL_DEFAULTS,
     limits: [],
+    prices: [],
   },
   holderLostMs: 500,
   sweepIntervalMs: 250,

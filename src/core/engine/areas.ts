@@ -7,6 +7,7 @@ import type { EngineTurn } from './handler.ts';
 import { jobs } from './jobs.ts';
 import { leases } from './leases.ts';
 import { models } from './models.ts';
+import { money } from './money.ts';
 import { pools } from './pools.ts';
 import { sessions } from './sessions.ts';
 
@@ -16,6 +17,7 @@ const HANDLERS = {
   ...backends,
   ...leases,
   ...models,
+  ...money,
   ...sessions,
   ...pools,
   ...brain,

@@ -8,6 +8,7 @@ import { openLimits } from '../admission/quota.ts';
 import { expireSessions } from '../admission/session.ts';
 import { expireJobs } from '../attempts/expiry.ts';
 import { setReachable } from '../attempts/foreign.ts';
+import { priceBookOf } from '../money/prices.ts';
 import { loadDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
 import { reclaimAway } from './backends.ts';
@@ -80,6 +81,8 @@ export const brain = {
     if (event.isCopy) disownAttempts(turn);
     turn.state.leases.renewAll(turn.now);
     openLimits(turn);
+    // Configured prices that are invalid stop the start, not the first attempt.
+    priceBookOf(turn);
     loadDemand(turn);
   },
   purge: (turn, { attemptFloor, endedBefore }) => {

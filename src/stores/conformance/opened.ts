@@ -55,6 +55,7 @@ const SETTINGS: EngineSettings = {
   busyPauseMs: 1000,
   pools: POOL_DEFAULTS,
   limits: [],
+  prices: [],
 };
 
 export class Opened {
