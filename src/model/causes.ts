@@ -53,6 +53,7 @@ const PLAIN = [
   'budget',
   'deleted',
   'settled',
+  'overrun',
   'session-over',
   'learned',
   'reloaded',
@@ -77,7 +78,7 @@ export type Cause =
   | { readonly is: 'claim'; readonly pick: PickReason; readonly place?: string }
   | { readonly is: 'kill'; readonly why: KillWhy }
   /** A command of the operator `by`. */
-  | { readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set'; readonly by: string }
+  | { readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set' | 'resume'; readonly by: string }
   | { readonly is: 'resolve'; readonly as: 'retry' | 'failed' | 'succeeded'; readonly by: string }
   | { readonly is: 'on-unknown'; readonly policy: 'retry' | 'fail' }
   | { readonly is: 'verified'; readonly verdict: string }

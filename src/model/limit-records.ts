@@ -53,7 +53,17 @@ export interface SpentRecord {
   readonly window?: number | undefined;
   /** The highest share of the cost budget that was reached and warned about, in percent. */
   readonly warned?: number | undefined;
+  /** Only for a seat: its provider has billed more than its bound, and it gets no job until an operator resumes it. */
+  readonly paused?: SeatPause | undefined;
   /** The levels of the buckets at `at`, negative while in debt; undefined without a bucket. */
   readonly requestLevel?: number | undefined;
   readonly tokenLevel?: number | undefined;
+}
+
+export interface SeatPause {
+  readonly at: number;
+  /** The attempt that was billed too much. */
+  readonly token: string;
+  /** By how much, in micro-units. */
+  readonly excess: number;
 }

@@ -147,21 +147,26 @@ export const end = (
   attempt: AttemptRecord,
   at: number,
   outcome: NonNullable<AttemptRecord['outcome']>,
-  { error, usage }: Partial<Pick<AttemptRecord, 'error' | 'usage'>> = {},
+  { error, usage, bill }: Partial<Pick<AttemptRecord, 'error' | 'usage' | 'bill'>> = {},
 ): AttemptRecord =>
   moveAttempt(attempt, 'ended', {
     endedAt: at,
     outcome,
     error,
     ...(usage && { usage }),
+    ...(bill && { bill }),
   });
 
 /** The executor does not answer, or has forgotten the attempt: it may run, may have run, or may never have started. */
 export const loseAttempt = (attempt: AttemptRecord, epoch: number): AttemptRecord =>
   moveAttempt(attempt, 'unknown', { epoch });
 
-export const abandon = (attempt: AttemptRecord, at: number, error?: ErrorInfo): AttemptRecord =>
-  moveAttempt(attempt, 'abandoned', { endedAt: at, ...(error && { error }) });
+export const abandon = (
+  attempt: AttemptRecord,
+  at: number,
+  { error, bill }: Partial<Pick<AttemptRecord, 'error' | 'bill'>> = {},
+): AttemptRecord =>
+  moveAttempt(attempt, 'abandoned', { endedAt: at, ...(error && { error }), ...(bill && { bill }) });
 
 /** Not a move: records the order to kill the attempt. */
 export const orderKill = (

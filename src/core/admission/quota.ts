@@ -4,13 +4,14 @@
  */
 
 import { OrchdError } from '../../model/errors.ts';
-import type { LimitSpec, LimitsRecord } from '../../model/limit-records.ts';
+import type { LimitSpec, LimitsRecord, SpentRecord } from '../../model/limit-records.ts';
 import { type AskRecord, DEFAULT_TENANT } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import { isScopeOf, LimitTable, ownScope, scopes, writtenScope } from '../limits/limit.ts';
+import { isScopeOf, isSubmitLimit, LimitTable, ownScope, scopes, writtenScope } from '../limits/limit.ts';
 import type { Reservation } from '../limits/limiter.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { storeSpent } from './spent.ts';
 import type { Submission } from './submission.ts';
 
 /** The id of the record with the operator's limits. */
@@ -45,6 +46,9 @@ export function setLimits(
   const id = tenant === DEFAULT_TENANT ? LIMITS_ID : OWN_LIMITS + tenant;
   for (const { scope } of limits) checkScope(scope, tenant);
   const others = [...limitLists(turn)].filter((list) => list.id !== id);
+  checkAll([...others, { id, limits }]);
+  // What was used until now must be stored before it is counted again from there.
+  storeSpent(turn);
   apply(turn, [...others, { id, limits }]);
   turn.state.unreserved = undefined;
   const record: LimitsRecord = { v: 1, by, at: turn.now, limits };
@@ -61,7 +65,7 @@ function checkScope(scope: string, tenant: string): void {
   throw new OrchdError('INVALID_PARAMS', `"${scope}" ${what}`, { field: 'scope' });
 }
 
-/** At the start of a brain: restores budgets, starts rates anew, and reserves the estimates of live jobs. */
+/** At the start of a brain: buckets and budgets go on where they were, and the estimates of live jobs are reserved. */
 export function openLimits(turn: Turn): void {
   const lists = [...limitLists(turn)];
   if (!lists.some(({ limits }) => limits.length > 0)) return;
@@ -87,15 +91,17 @@ const countedLimits = ({ id, limits }: LimitList): readonly LimitSpec[] =>
   id === LIMITS_ID ? limits : limits.map((limit) => ({ ...limit, scope: ownScope(limit.scope) }));
 
 function apply(turn: Turn, lists: readonly LimitList[]): void {
-  const { limiter, tables } = turn.state;
+  const { limiter, tables, open } = turn.state;
   const limits = lists.flatMap(countedLimits);
+  const stored = (scope: string): SpentRecord | undefined => tables.spent.get(scope);
   // The tokens of a session are counted in its record alone: see checkBudget.
   const isSession = ({ scope }: LimitSpec): boolean => writtenScope(scope).startsWith('session:');
   limiter.configure(
     limits.map((limit) => (isSession(limit) ? { ...limit, tokenBudget: undefined } : limit)),
     turn.now,
+    stored,
   );
-  for (const [scope, { tokens }] of tables.spent.entries()) limiter.load(scope, tokens, turn.now);
+  turn.queue.limitStarts(limits, stored, open.values(), turn.now);
 }
 
 /**
@@ -105,6 +111,7 @@ function apply(turn: Turn, lists: readonly LimitList[]): void {
  */
 export function reserveLive(turn: Turn, atMost: number): boolean {
   const { state } = turn;
+  if (![...limitLists(turn)].some(({ limits }) => limitsSubmits(limits))) return false;
   state.unreserved ??= state.jobs.values();
   for (let looked = 0; looked < atMost; looked++) {
     const { value: entry, done } = state.unreserved.next();
@@ -113,8 +120,9 @@ export function reserveLive(turn: Turn, atMost: number): boolean {
       return false;
     }
     if (entry.reservation || isTerminal(entry.job.state)) continue;
-    const cost = { requests: 0, tokens: entry.ask.tokens ?? 0 };
-    entry.reservation = state.limiter.restore(scopesOf(turn, entry.ask), cost, turn.now);
+    const { ask } = entry;
+    const cost = { requests: 1, tokens: ask.tokens ?? 0 };
+    entry.reservation = state.limiter.restore(scopesOf(turn, ask), cost, ask.createdAt, turn.now);
   }
   return true;
 }
@@ -157,15 +165,32 @@ export function reserve(turn: Turn, submission: Submission, check: () => void): 
   const reservation = hasLimits(turn, submission.tenant) ? take(turn, submission) : undefined;
   try {
     check();
+    if (reservation) turn.state.limiter.admitted(reservation);
     return reservation;
   } catch (error) {
-    if (reservation) turn.state.limiter.release(reservation, turn.now);
+    if (reservation) turn.state.limiter.undo(reservation, turn.now);
     throw error;
   }
 }
 
+/** Whether submits of the tenant are limited: those of starts alone need no reservation of each waiting job. */
 const hasLimits = (turn: Turn, tenant: string): boolean =>
-  limitsOf(turn, DEFAULT_TENANT).length > 0 || limitsOf(turn, tenant).length > 0;
+  limitsSubmits(limitsOf(turn, DEFAULT_TENANT)) || limitsSubmits(limitsOf(turn, tenant));
+
+/** Of each list of limits: lists are replaced as a whole, and seldom. */
+const areOfSubmits = new WeakMap<readonly LimitSpec[], boolean>();
+
+function limitsSubmits(limits: readonly LimitSpec[]): boolean {
+  if (limits.length === 0) return false;
+  let known = areOfSubmits.get(limits);
+  if (known === undefined) {
+    known = limits.some(isSubmitLimit);
+    areOfSubmits.set(limits, known);
+  }
+  return known;
+}
+
+const checkAll = (lists: readonly LimitList[]): void => void new LimitTable(lists.flatMap(countedLimits));
 
 function take(turn: Turn, submission: Submission): Reservation {
   const cost = { requests: 1, tokens: submission.tokens ?? 0 };
@@ -176,6 +201,7 @@ function take(turn: Turn, submission: Submission): Reservation {
   if (what === 'budget') {
     throw new OrchdError('ADMISSION_REJECT', `the tokens of "${scope}" are used up`, {
       reason: 'token_budget',
+      ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }),
     });
   }
   throw new OrchdError('RATE_LIMITED', `"${scope}" has reached its limit of ${what}`, {
@@ -187,7 +213,7 @@ function take(turn: Turn, submission: Submission): Reservation {
 
 /**
  * Settles the reservation of an ended job: nothing was used if it never had an attempt, the estimate counts if no use was
- * reported. The new sums of budgets are written in the same commit as the end.
+ * reported. spent.ts stores the new sums in the same commit as the end.
  */
 export function settle(turn: Turn, entry: JobEntry): void {
   const { limiter } = turn.state;
@@ -196,9 +222,6 @@ export function settle(turn: Turn, entry: JobEntry): void {
   entry.reservation = undefined;
   if (entry.job.attempt === 0) return limiter.release(reservation, turn.now);
   limiter.settle(reservation, entry.usedTokens ?? entry.ask.tokens ?? 0, turn.now);
-  for (const [scope, tokens] of limiter.spent(reservation)) {
-    turn.put('spent', scope, { v: 1, tokens, at: turn.now }, 'settled');
-  }
 }
 
 /** Drops the account of a deleted session, and the tokens that a former version counted for it. */

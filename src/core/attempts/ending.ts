@@ -13,6 +13,7 @@ import type { Outcome, TurnedAway, UsedTokens } from '../ports/backend.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { billOfEnd, billOfNothing, pauseAfterOverrun } from './bill.ts';
 
 /** The longest `retryAfterMs` that a backend may ask for. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
@@ -36,7 +37,9 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
   const usage = outcome.usage && countsIn(outcome.usage);
-  turn.put('attempt', token, end(attempt, turn.now, how, { error, usage }), how);
+  const billed = billOfEnd(turn, entry, attempt, usage);
+  turn.put('attempt', token, end(attempt, turn.now, how, { error, usage, ...billed }), how);
+  pauseAfterOverrun(turn, token, attempt.backend, billed);
   if (isTerminal(entry.job.state)) return;
   if (outcome.ok === true) {
     turn.put('job', entry.uid, succeed(entry.job, turn.now, outcome.result), 'succeeded');
@@ -53,7 +56,8 @@ function turnAway(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: 
   turn.noteEnd({ is: 'attempt', entry, attempt: { ...attempt, acceptedAt: undefined }, tokens: undefined });
   const { why, error, retryAfterMs } = outcome;
   rest(turn, attempt.backend, why, retryAfterMs);
-  turn.put('attempt', entry.token, end(attempt, turn.now, 'turned_away', { error }), 'turned-away');
+  const closed = { error, ...billOfNothing(attempt) };
+  turn.put('attempt', entry.token, end(attempt, turn.now, 'turned_away', closed), 'turned-away');
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);
   if (attempt.kill?.why === 'deadline') return expire(turn, entry);

@@ -11,6 +11,7 @@ import type { AttemptRecord, OnUnknown } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { billOfAbandoned } from './bill.ts';
 import { boundedWait, cancelJob, endAttempt, endBadly, expire, timeoutError } from './ending.ts';
 import type { Finding, Forgotten, KillAnswer, OfferAnswer } from './reports.ts';
 
@@ -211,5 +212,6 @@ export function abandonAttempt(turn: Turn, entry: JobEntry, cause: Cause, error?
     turn.put('attempt', token, attempt, cause);
     if (entry.job.state === 'running') turn.put('job', entry.uid, lose(entry.job), cause);
   }
-  turn.put('attempt', token, abandon(attempt, turn.now, error), cause);
+  const closed = { error, ...billOfAbandoned(attempt, cause) };
+  turn.put('attempt', token, abandon(attempt, turn.now, closed), cause);
 }

@@ -8,6 +8,7 @@
  */
 import type { Change } from '../../model/records.ts';
 import { countEnds } from '../admission/batch.ts';
+import { storeSpent } from '../admission/spent.ts';
 import { settleWaiters } from '../attempts/dependencies.ts';
 import { Queue } from '../queue/queue.ts';
 import { schedule } from '../scheduling/schedule.ts';
@@ -72,13 +73,15 @@ export class Engine implements EngineView {
       schedule(turn);
     }
     countEnds(turn, turn.batchEnds);
+    storeSpent(turn);
     return { changes: turn.changes, touched: turn.touched, replies };
   }
 
   /** The next instant at which a tick would change something. */
   nextWake(): number {
     const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
-    if (this.state.waiters.isUnsettled) return 0;
-    return Math.min(timer, this.queue.fleet.nextUnblock(), this.state.leases.nextExpiry());
+    if (this.state.waiters.isUnsettled || this.queue.isUnfinished) return 0;
+    const { fleet, gates } = this.queue;
+    return Math.min(timer, fleet.nextUnblock(), gates.nextRoll(), this.state.leases.nextExpiry());
   }
 }

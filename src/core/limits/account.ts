@@ -1,5 +1,7 @@
 /** The use of one scope: its buckets, its open reservations and its token budget. */
+import type { SpentRecord } from '../../model/limit-records.ts';
 import { Bucket } from './bucket.ts';
+import { BudgetWindow } from './budget-window.ts';
 import type { Limit } from './limit.ts';
 
 export interface Cost {
@@ -43,6 +45,7 @@ export class Account {
   spent = 0;
   /** Tokens held by open reservations. */
   #held = 0;
+  #window!: BudgetWindow;
 
   constructor(name: string, limit: Limit | undefined, now: number) {
     this.name = name;
@@ -64,6 +67,7 @@ export class Account {
 
   #setLimit(limit: Limit | undefined, now: number, since: number): void {
     this.limit = limit;
+    this.#window = new BudgetWindow(limit ?? {}, now);
     const { requestsPerSec: perSec, tokensPerSec, burstRequests, burstTokens } = limit ?? {};
     this.requests = updatedBucket(
       this.requests,
@@ -75,10 +79,40 @@ export class Account {
     this.tokens = updatedBucket(this.tokens, tokensPerSec, burstTokens ?? tokensPerSec ?? 0, now, since);
   }
 
+  /** What is kept of this account for a later brain; undefined if nothing of it must be. */
+  kept(now: number): Omit<SpentRecord, 'v' | 'at'> | undefined {
+    if (!this.limit || (this.limit.tokenBudget === undefined && !this.requests && !this.tokens))
+      return undefined;
+    this.requests?.refill(now);
+    this.tokens?.refill(now);
+    return {
+      tokens: this.settled,
+      window: this.#window.start,
+      requestLevel: this.requests?.level,
+      tokenLevel: this.tokens?.level,
+    };
+  }
+
+  /** Goes on where an earlier brain was. */
+  resume(record: SpentRecord, now: number): void {
+    this.settled = this.#window.resume(record) ? record.tokens : 0;
+    if (record.requestLevel !== undefined) this.requests?.resume(record.requestLevel, record.at, now);
+    if (record.tokenLevel !== undefined) this.tokens?.resume(record.tokenLevel, record.at, now);
+  }
+
+  #roll(now: number): void {
+    if (this.#window.roll(now)) this.settled = 0;
+  }
+
   /** The most severe shortage: an exhausted budget, then a bucket with a known wait, then the concurrency. */
   shortage(cost: Cost, now: number): Shortage | undefined {
+    this.#roll(now);
     const budget = this.limit?.tokenBudget;
-    if (budget !== undefined && (this.spent >= budget || this.spent + cost.tokens > budget)) return NO_BUDGET;
+    if (budget !== undefined && (this.spent >= budget || this.spent + cost.tokens > budget)) {
+      // A budget with a window starts anew; what is larger than the whole budget never fits.
+      if (this.#window.start === undefined || cost.tokens > budget || budget === 0) return NO_BUDGET;
+      return { what: 'budget', waitMs: Math.max(1, this.#window.end - now) };
+    }
     const requestWait = waitOf(this.requests, cost.requests, now);
     const tokenWait = waitOf(this.tokens, cost.tokens, now);
     if (requestWait > 0 || tokenWait > 0) {
@@ -108,6 +142,11 @@ export class Account {
     this.requests?.take(cost.requests);
     this.tokens?.refill(now);
     this.tokens?.take(cost.tokens);
+    this.hold(cost);
+  }
+
+  /** Counts a job whose cost an earlier brain has taken from the buckets, or that came before them. */
+  hold(cost: Cost): void {
     this.running++;
     this.spent += cost.tokens;
     this.#held += cost.tokens;
@@ -115,6 +154,7 @@ export class Account {
 
   /** Ends a reservation and replaces its estimate by the tokens really used. */
   settle(hold: Hold, realTokens: number, now: number): void {
+    this.#roll(now);
     this.#end(hold);
     const more = realTokens - hold.tokens;
     this.spent = Math.max(0, this.spent + more);
@@ -132,6 +172,7 @@ export class Account {
   /** Whether a new account would be in the same state, so that this one can be dropped. */
   isIdle(now: number): boolean {
     if (this.running > 0) return false;
+    this.#roll(now);
     if (this.spent > 0 && this.limit?.tokenBudget !== undefined) return false;
     this.requests?.refill(now);
     this.tokens?.refill(now);

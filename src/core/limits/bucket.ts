@@ -26,6 +26,13 @@ export class Bucket {
     this.#at = now;
   }
 
+  /** Goes on at the level that the bucket had at an earlier instant. */
+  resume(level: number, at: number, now: number): void {
+    this.level = Math.min(level, this.burst);
+    this.#at = Math.min(at, now);
+    this.refill(now);
+  }
+
   /** Adds what time has brought, up to `burst`. A level above `burst` is left unchanged. */
   refill(now: number): void {
     // Brain time was set back: what passes from now on counts.

@@ -72,8 +72,9 @@ export class Gate {
     this.settled = this.#window.resume(record) ? (record.cost ?? 0) : 0;
   }
 
-  /** The part of the spent record that this gate keeps. */
-  spent(): Pick<SpentRecord, 'cost' | 'window' | 'warned'> {
+  /** What is kept of this gate for a later brain; undefined if nothing of it must be. */
+  kept(): Pick<SpentRecord, 'cost' | 'window' | 'warned'> | undefined {
+    if (this.limit.costBudget === undefined || this.settled === 0) return undefined;
     return { cost: this.settled, window: this.#window.start, warned: this.#warned() };
   }
 

@@ -66,9 +66,11 @@ export class Gates {
     const { tenant, submittedBy, spec, route, ancestors } = ask;
     const add = (kind: string, scope: () => string): void => {
       if (this.#kinds.has(kind)) this.#add(gates, scope(), now);
-      if (tenant !== DEFAULT_TENANT && this.#kinds.has(ownScope(kind))) this.#add(gates, ownScope(scope()), now);
+      if (tenant !== DEFAULT_TENANT && this.#kinds.has(ownScope(kind)))
+        this.#add(gates, ownScope(scope()), now);
     };
-    if (spec.session_id !== undefined) add('session', () => scopes.session(tenant, spec.session_id as string));
+    if (spec.session_id !== undefined)
+      add('session', () => scopes.session(tenant, spec.session_id as string));
     add('root', () => scopes.root(tenant, ancestors?.[0] ?? ask.id));
     add('agent', () => scopes.agent(tenant, spec.agent));
     add('token', () => scopes.token(tenant, submittedBy));

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { refusal } from '../../../test/fakes/engine-kit.ts';
+import type { SpentRecord } from '../../model/limit-records.ts';
 import { type Limit, scopes } from './limit.ts';
 import { Limiter, type Reservation } from './limiter.ts';
 
@@ -259,34 +260,80 @@ test('invalid limits are refused and change nothing', () => {
   assert.equal(limiter.reserve(['global'], request(), 0).ok, false);
 });
 
-test('L5: after a restart budgets continue where they were, and live jobs hold their estimates again', () => {
+/** What is stored of all scopes after an instant, by scope. */
+function stored(limiter: Limiter, at: number): Map<string, SpentRecord> {
+  const records = new Map<string, SpentRecord>();
+  for (const scope of limiter.dirty) {
+    const kept = limiter.kept(scope, at);
+    if (kept) records.set(scope, { v: 1, at, ...kept });
+  }
+  return records;
+}
+
+test('L5: after a restart buckets and budgets go on where they were, and live jobs hold their estimates again', () => {
   const limits: Limit[] = [
-    { scope: 'global', tokensPerSec: 10, burstTokens: 100 },
+    { scope: 'global', tokensPerSec: 10, burstTokens: 100, requestsPerSec: 1, burstRequests: 5 },
     { scope: 'session:*', tokenBudget: 1000 },
   ];
   const names = ['global', 'session:a/1'];
   const before = limiterOf(...limits);
   const ended = reserved(before, names, 60, 0);
-  reserved(before, names, 30, 0);
+  const open = reserved(before, names, 30, 0);
+  before.admitted(ended);
+  before.admitted(open);
   before.settle(ended, 20, 1000);
-  const spent = [...before.spent(ended)];
-  assert.deepEqual(spent, [['session:a/1', 20]], 'what is still open is not spent');
-  const after = limiterOf(...limits);
-  for (const [scope, tokens] of spent) after.load(scope, tokens, 4000);
-  const again = after.restore(names, request(30), 4000);
-  assert.equal(after.usage('session:a/1', 4000).spent, 50);
-  after.release(again, 4000);
-  assert.equal(after.usage('session:a/1', 4000).spent, 20);
+  assert.deepEqual([before.usage('global', 1000).requests, before.usage('global', 1000).tokens], [4, 60]);
+  const records = stored(before, 1000);
+  assert.equal(records.get('session:a/1')?.tokens, 20, 'what is still open is not spent');
+  const after = new Limiter();
+  after.configure(limits, 2000, (scope) => records.get(scope));
+  const again = after.restore(names, request(30), 0, 2000);
+  assert.deepEqual(
+    after.usage('global', 2000),
+    { running: 1, spent: undefined, requests: 5, tokens: 70 },
+    'a second has passed, and the open job was taken before',
+  );
+  assert.equal(after.usage('session:a/1', 2000).spent, 50);
+  after.release(again, 2000);
+  assert.equal(after.usage('session:a/1', 2000).spent, 20);
+  assert.equal(after.usage('global', 2000).tokens, 100);
 });
 
-test('a restored job is never refused', () => {
+test('a token budget with a window starts anew; what is open counts in the new window', () => {
+  const limiter = limiterOf({ scope: 'global', tokenBudget: 100, window: 'hour' });
+  limiter.settle(reserved(limiter, ['global'], 50, 0), 50, 0);
+  reserved(limiter, ['global'], 30, 0);
+  const late = limiter.reserve(['global'], request(40), 600_000);
+  assert.deepEqual(late, { ok: false, scope: 'global', what: 'budget', retryAfterMs: 3_000_000 });
+  assert.equal(limiter.reserve(['global'], request(101), 600_000).ok, false);
+  assert.equal(
+    limiter.reserve(['global'], request(71), 3_600_000).ok,
+    false,
+    'more than is left beside what is open',
+  );
+  assert.ok(limiter.reserve(['global'], request(70), 3_600_000).ok);
+});
+
+test('a refusal for another reason leaves nothing to store', () => {
+  const limiter = limiterOf({ scope: 'global', tokenBudget: 100 });
+  limiter.undo(reserved(limiter, ['global'], 50, 0), 0);
+  assert.equal(limiter.dirty.size, 0);
+  limiter.admitted(reserved(limiter, ['global'], 10, 0));
+  limiter.undo(reserved(limiter, ['global'], 50, 0), 0);
+  assert.deepEqual([...limiter.dirty], ['global']);
+});
+
+test('a restored job is never refused, and takes from no bucket again', () => {
   const limiter = limiterOf({ scope: 'global', concurrency: 1, tokensPerSec: 1, burstTokens: 10 });
-  const open = [limiter.restore(['global'], request(10), 0), limiter.restore(['global'], request(10), 0)];
+  const open = [
+    limiter.restore(['global'], request(10), 0, 0),
+    limiter.restore(['global'], request(10), 0, 0),
+  ];
   assert.deepEqual(limiter.usage('global', 0), {
     running: 2,
     spent: undefined,
     requests: undefined,
-    tokens: -10,
+    tokens: 10,
   });
   for (const reservation of open) limiter.release(reservation, 0);
   assert.equal(limiter.usage('global', 0).tokens, 10);

@@ -8,8 +8,10 @@
  *     stricter than a limit each, never laxer; scopes without a limit are not counted then.
  * L4  The cost of a call grows with the scopes it names, not with the number of accounts; only `configure` visits all, and
  *     `near` so many that a turn stays short.
- * L5  Rates start anew with every brain. Budgets do not: the caller stores what was spent and restores it with `load`.
+ * L5  Buckets and budgets go on after a restart where they were: the caller stores what `kept` says of every account in
+ *     `dirty`, in the commit of what changed it, and `find` goes on from there.
  */
+import type { SpentRecord } from '../../model/limit-records.ts';
 import { Account, type Cost, type Hold, type LimitedResource, type LimitUse } from './account.ts';
 import { type Limit, LimitTable, patternOf } from './limit.ts';
 
@@ -48,7 +50,10 @@ const SWEPT_PER_SCOPE = 2;
 const MAX_LOOKED = 10_000;
 
 export class Limiter {
+  /** The names of accounts whose stored levels are out of date, those that were dropped included. */
+  readonly dirty = new Set<string>();
   readonly #maxAccounts: number;
+  #stored: (scope: string) => SpentRecord | undefined = () => undefined;
   readonly #accounts = new Map<string, Account>();
   #table = new LimitTable([]);
   #sweep: Iterator<Account> | undefined;
@@ -61,10 +66,20 @@ export class Limiter {
     return this.#accounts.size;
   }
 
-  /** Replaces all limits. Levels, debts, budgets and open reservations stay. */
-  configure(limits: readonly Limit[], now: number): void {
+  /** Replaces all limits. Levels, debts, budgets and open reservations stay. `stored` reads what was kept of a scope. */
+  configure(
+    limits: readonly Limit[],
+    now: number,
+    stored: (scope: string) => SpentRecord | undefined = () => undefined,
+  ): void {
     this.#table = new LimitTable(limits);
-    for (const account of this.#accounts.values()) account.configure(this.#table.find(account.name), now);
+    this.#stored = stored;
+    for (const account of this.#accounts.values()) {
+      const before = account.limit;
+      account.configure(this.#table.find(account.name), now);
+      // A scope that was not limited has not counted what it used; what was stored of it still counts.
+      if (!before && account.limit) this.#resume(account, now);
+    }
   }
 
   reserve(scopes: readonly string[], cost: Cost, now: number): ReserveResult {
@@ -81,12 +96,29 @@ export class Limiter {
       const retryAfterMs = Number.isFinite(shortage.waitMs) ? shortage.waitMs : undefined;
       refusal = { ok: false, scope: account.name, what: shortage.what, retryAfterMs };
     }
-    return refusal ?? { ok: true, reservation: take(accounts, clean, now) };
+    if (refusal) return refusal;
+    const reservation = reservationOf(accounts, clean, now);
+    for (const account of accounts) account.take(reservation, now);
+    return { ok: true, reservation };
   }
 
-  /** Takes the cost of a live job without refusing it. `requests: 0` for a job that was admitted earlier. */
-  restore(scopes: readonly string[], cost: Cost, now: number): Reservation {
-    return take(this.#accountsOf(scopes, now), cleanCost(cost), now);
+  /** The job of a reservation was admitted: what it took must be stored. */
+  admitted({ accounts }: Reservation): void {
+    for (const name of accounts) {
+      const account = this.#accounts.get(name);
+      if (account) this.#changed(account);
+    }
+  }
+
+  /**
+   * Counts a live job without refusing it. Its cost was taken from the buckets when it was admitted, at `at`, or they came
+   * later.
+   */
+  restore(scopes: readonly string[], cost: Cost, at: number, now: number): Reservation {
+    const accounts = this.#accountsOf(scopes, now);
+    const reservation = reservationOf(accounts, cleanCost(cost), at);
+    for (const account of accounts) account.hold(reservation);
+    return reservation;
   }
 
   /** The job has ended: unused tokens are returned, use beyond the estimate becomes a debt. */
@@ -100,10 +132,18 @@ export class Limiter {
     this.#end(reservation, (account) => account.release(reservation, now));
   }
 
+  /** The job was refused for another reason: everything is as before, and nothing needs to be stored. */
+  undo(reservation: Reservation, now: number): void {
+    const before = reservation.accounts.filter((name) => this.dirty.has(name));
+    this.release(reservation, now);
+    for (const name of reservation.accounts) if (!before.includes(name)) this.dirty.delete(name);
+  }
+
   /** Drops the account of a scope that is gone for good, such as a deleted session. */
   forget(scope: string): void {
     const account = this.#accounts.get(scope);
     if (account && account.running === 0) this.#accounts.delete(scope);
+    this.dirty.delete(scope);
   }
 
   usage(scope: string, now: number): ScopeUsage {
@@ -125,18 +165,9 @@ export class Limiter {
     }
   }
 
-  /** The accounts of a reservation that have a budget, with the tokens spent by ended jobs. */
-  *spent({ accounts }: Reservation): Generator<readonly [scope: string, tokens: number]> {
-    for (const name of accounts) {
-      const account = this.#accounts.get(name);
-      if (account?.limit?.tokenBudget !== undefined) yield [name, account.settled];
-    }
-  }
-
-  /** Restores the spent tokens of a budget. Call after `configure`. */
-  load(scope: string, spent: number, now: number): void {
-    const account = this.#account(scope, now);
-    if (account?.name === scope && account.limit) account.settled = spent;
+  /** What must be stored of a scope for a later brain; undefined if nothing must be. */
+  kept(scope: string, now: number): Omit<SpentRecord, 'v' | 'at'> | undefined {
+    return this.#accounts.get(scope)?.kept(now);
   }
 
   #end(reservation: Reservation, end: (account: Account) => void): void {
@@ -146,6 +177,7 @@ export class Limiter {
       const account = this.#accounts.get(name);
       if (!account) continue;
       end(account);
+      this.#changed(account);
       // A scope without a limit has an account only while it is busy, in case a limit is configured meanwhile.
       if (!account.limit && account.running === 0) this.#accounts.delete(name);
     }
@@ -177,7 +209,17 @@ export class Limiter {
   #add(name: string, limit: Limit | undefined, now: number): Account {
     const account = new Account(name, limit, now);
     this.#accounts.set(name, account);
+    if (limit) this.#resume(account, now);
     return account;
+  }
+
+  #resume(account: Account, now: number): void {
+    const record = this.#stored(account.name);
+    if (record) account.resume(record, now);
+  }
+
+  #changed({ name, limit }: Account): void {
+    if (limit) this.dirty.add(name);
   }
 
   #sweepSome(count: number, now: number): void {
@@ -185,16 +227,25 @@ export class Limiter {
       this.#sweep ??= this.#accounts.values();
       const { value, done } = this.#sweep.next();
       if (done) this.#sweep = undefined;
-      else if (value.isIdle(now)) this.#accounts.delete(value.name);
+      else if (value.isIdle(now)) {
+        this.#accounts.delete(value.name);
+        this.#changed(value);
+      }
     }
   }
 }
 
-function take(accounts: readonly Account[], { requests, tokens }: Cost, now: number): Reservation {
-  const reservation = { accounts: accounts.map(({ name }) => name), requests, tokens, at: now, ended: false };
-  for (const account of accounts) account.take(reservation, now);
-  return reservation;
-}
+const reservationOf = (
+  accounts: readonly Account[],
+  { requests, tokens }: Cost,
+  at: number,
+): Reservation => ({
+  accounts: accounts.map(({ name }) => name),
+  requests,
+  tokens,
+  at,
+  ended: false,
+});
 
 /** Ranks shortages: an exhausted budget is the most severe, then the longer wait; concurrency may end at any moment. */
 function severityOf(what: LimitedResource, waitMs: number): number {

@@ -17,6 +17,8 @@ export interface BackendInfo {
   readonly labels: Labels;
   /** Whether a second execution would cost money; if so, a job with an unknown outcome is held by default. */
   readonly paid: boolean;
+  /** Its provider runs requests in batches, and bills them so. */
+  readonly isBatched?: boolean | undefined;
   /** Whether running executions and results survive a restart of the brain. */
   readonly keepsResults: boolean;
   /** Nothing that the executor ran goes on after its process has ended: with another registry, no earlier execution runs. */

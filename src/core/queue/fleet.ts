@@ -4,6 +4,7 @@
  */
 import type { BusyReason } from '../../model/reasons.ts';
 import type { JobClass } from '../../model/records.ts';
+import type { Gate } from '../limits/gate.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { LaneQueue, laneKey, type Need, type NeedSource, needOf } from './lane.ts';
@@ -41,6 +42,10 @@ export class Lane extends LaneQueue {
   lastOrder: number | undefined;
   /** A text for callers: what the jobs of this lane wait for, or why no worker is started for them; set by workers/plan.ts. */
   waitsFor: string | undefined;
+  /** The version of the gates at which the next job could not start: it is looked at again when they have changed. */
+  heldAt: number | undefined;
+  /** The gate that holds up this lane, if one does. */
+  heldBy: Gate | undefined;
 }
 
 function noteFormer({ need, formerBackends }: Lane, { name, formerModels }: BackendInfo): void {
@@ -67,6 +72,8 @@ export class BackendEntry {
   closed = false;
   /** The backend is at another node: it cannot be called from here. */
   away = false;
+  /** Its provider has billed more than its bound: it gets no job until an operator resumes it. */
+  paused = false;
   /** Since when the backend has an outage (`info.outage`); undefined without one. */
   outageSince: number | undefined;
   /** The backend has answered `busy`, or its provider turned a job away: nothing is offered before this instant. 0 without a block. */
@@ -172,6 +179,13 @@ export class Fleet {
     const backend = this.backends.get(name);
     if (!backend) return;
     backend.away = away;
+    this.#refresh(backend);
+  }
+
+  setPaused(name: string, paused: boolean): void {
+    const backend = this.backends.get(name);
+    if (!backend || backend.paused === paused) return;
+    backend.paused = paused;
     this.#refresh(backend);
   }
 
@@ -304,6 +318,7 @@ export class Fleet {
       backend.up &&
       !backend.closed &&
       !backend.away &&
+      !backend.paused &&
       backend.info.outage === undefined &&
       backend.blockedUntil === 0 &&
       backend.used < Math.min(backend.info.slots, backend.slotLimit);

@@ -7,49 +7,91 @@
  * no ties.
  */
 import type { Cause, PickReason } from '../../model/causes.ts';
-import { claim, newAttempt } from '../../model/moves.ts';
+import type { ErrorInfo } from '../../model/errors.ts';
+import { claim, die, newAttempt } from '../../model/moves.ts';
+import type { Bill } from '../../model/price.ts';
 import { tokenOf } from '../../model/records.ts';
+import type { Gate } from '../limits/gate.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { ClassPick } from '../queue/lane.ts';
-import type { LanePolicy, PoolSettings } from '../settings.ts';
+import type { Queue } from '../queue/queue.ts';
+import type { LanePolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { State } from '../state/state.ts';
 import type { EngineView, Turn } from '../turn.ts';
-import { place } from './placement/place.ts';
+import { mayStart, type StartSettings } from './start.ts';
 
-export interface DecideSettings extends LanePolicy {
-  readonly pools: PoolSettings;
-}
+export interface DecideSettings extends LanePolicy, StartSettings {}
 
-export interface Decision {
-  readonly entry: JobEntry;
-  readonly backend: BackendEntry;
-  readonly cause: Cause;
-}
+export type Decision =
+  | {
+      readonly is: 'claim';
+      readonly entry: JobEntry;
+      readonly backend: BackendEntry;
+      readonly cause: Cause;
+      readonly bill: Bill | undefined;
+    }
+  /** The job cannot ever start. */
+  | { readonly is: 'never'; readonly entry: JobEntry; readonly error: ErrorInfo };
+
+/** Jobs that one step may send to wait at a gate, a few milliseconds of work; the next tick goes on. */
+const MAX_PARKED = 1000;
 
 /** Claims jobs until no ready job has a free backend. */
 export function schedule(turn: Turn): void {
   turn.fleet.unblock(turn.now);
+  turn.queue.isUnfinished = false;
   if (turn.state.full || turn.state.paused || turn.now < turn.queue.claimsFrom) return;
   for (;;) {
+    turn.queue.letThrough(turn.now);
     const decision = decide(turn, turn.settings, turn.now);
     if (!decision) return;
-    claimJob(turn, decision);
+    if (decision.is === 'claim') claimJob(turn, decision);
+    else endUnstarted(turn, decision.entry, decision.error);
   }
 }
 
-/** Takes the next job out of its lane and chooses its backend. */
+/** Takes the next job that may start out of its lane and chooses its backend. */
 export function decide(view: EngineView, settings: DecideSettings, now: number): Decision | undefined {
-  const best = nextLane(view.queue.fleet.runnable, settings, now);
-  if (!best) return undefined;
-  const entry = best.lane.take(best.pick);
-  const placed = entry && place(view.state, settings.pools, best.lane, entry);
-  if (!entry || !placed) return undefined;
-  const { backend } = placed;
-  if (best.pick.class === 'interactive') {
-    for (const lane of backend.lanes) if (lane !== best.lane) lane.passedOver();
+  const { queue } = view;
+  for (let parked = 0; parked < MAX_PARKED; ) {
+    const best = nextLane(queue, settings, now);
+    if (!best) return undefined;
+    const { lane, pick, entry } = best;
+    const start = mayStart(view, settings, lane, entry, now);
+    switch (start.is) {
+      case 'go':
+        lane.take(pick);
+        if (pick.class === 'interactive') passOver(start.backend, lane);
+        return {
+          is: 'claim',
+          entry,
+          backend: start.backend,
+          bill: start.bill,
+          cause: causeOf(pick, start.reason),
+        };
+      case 'never':
+        return { is: 'never', entry, error: start.error };
+      case 'held':
+        hold(queue, lane, start.gate);
+        break;
+      case 'at-gate':
+        queue.park(entry, start.gate, start.isByBudget);
+        parked++;
+    }
   }
-  return { entry, backend, cause: causeOf(best.pick, placed.reason) };
+  queue.isUnfinished = true;
+  return undefined;
+}
+
+function passOver(backend: BackendEntry, picked: Lane): void {
+  for (const lane of backend.lanes) if (lane !== picked) lane.passedOver();
+}
+
+function hold(queue: Queue, lane: Lane, gate: Gate | undefined): void {
+  lane.heldAt = queue.gates.version;
+  lane.heldBy = gate;
+  if (gate) queue.gates.shut.add(gate);
 }
 
 /** Why this job was picked and, unless the load alone decided, why it was placed there. */
@@ -67,17 +109,21 @@ const BY_LOAD: Readonly<Record<PickReason, Cause>> = {
 interface LanePick {
   readonly lane: Lane;
   readonly pick: ClassPick;
+  /** The job that is next there. */
+  readonly entry: JobEntry;
 }
 
 /** The lane to serve next: the lowest rankOf(), then the lane whose next job was admitted first. */
-function nextLane(runnable: Iterable<Lane>, policy: LanePolicy, now: number): LanePick | undefined {
+function nextLane({ fleet, gates }: Queue, policy: LanePolicy, now: number): LanePick | undefined {
   let best: (LanePick & { n: number }) | undefined;
-  for (const lane of runnable) {
+  for (const lane of fleet.runnable) {
+    if (lane.heldAt === gates.version) continue;
+    lane.heldBy = undefined;
     const pick = lane.nextClass(policy, now);
     const head = lane.queueOf(pick.class).head();
     if (!head) continue;
     const n = head.ask.n;
-    if (!best || goesFirst(pick, n, best)) best = { lane, pick, n };
+    if (!best || goesFirst(pick, n, best)) best = { lane, pick, n, entry: head };
   }
   return best;
 }
@@ -100,16 +146,19 @@ function nextAttempt(state: State, entry: JobEntry): number {
   return Math.max(entry.job.attempt, floor) + 1;
 }
 
-function claimJob(turn: Turn, decision: Decision): void {
-  const { entry, backend, cause } = decision;
+/** A job whose cost no budget can ever hold ends without a start. */
+function endUnstarted(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
+  turn.put('job', entry.uid, die(entry.job, turn.now, 'failed', error), 'dead');
+}
+
+function claimJob(turn: Turn, decision: Extract<Decision, { is: 'claim' }>): void {
+  const { entry, backend, cause, bill } = decision;
   const n = nextAttempt(turn.state, entry);
   const { name, registry } = backend.info;
+  const model = entry.job.place?.model;
   turn.put('job', entry.uid, claim(entry.job, n, name), cause);
-  turn.put(
-    'attempt',
-    tokenOf(entry.uid, n),
-    newAttempt({ job: entry.uid, n, backend: name, registry, epoch: turn.epoch, at: turn.now }),
-    cause,
-  );
+  const attempt = newAttempt({ job: entry.uid, n, backend: name, registry, epoch: turn.epoch, at: turn.now });
+  const priced = bill || model ? { ...attempt, ...(bill && { bill }), ...(model && { model }) } : attempt;
+  turn.put('attempt', tokenOf(entry.uid, n), priced, cause);
   turn.queue.startRate.started(turn.now);
 }

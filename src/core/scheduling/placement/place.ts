@@ -16,12 +16,13 @@ export function place(
   settings: PoolSettings,
   lane: Lane,
   entry: JobEntry,
+  mayUse: (backend: BackendEntry) => boolean = () => true,
 ): Placement | undefined {
   if (isPlain(settings, lane, entry)) {
-    const backend = leastLoaded(lane);
+    const backend = leastLoaded(lane, mayUse);
     return backend && { backend, reason: 'least-loaded' };
   }
-  const free = lane.backends.filter((backend) => backend.free);
+  const free = lane.backends.filter((backend) => backend.free && mayUse(backend));
   const context = contextOf(state, entry);
   const candidates = free.map((backend) => candidateOf(state, backend, context));
   const region = entry.ask.spec.region ?? settings.region;
@@ -60,10 +61,13 @@ function candidateOf(state: State, backend: BackendEntry, context: string | unde
 }
 
 /** The free backend with the smallest share of used slots; among equals the one that got a job least recently. */
-export function leastLoaded(lane: Lane): BackendEntry | undefined {
+export function leastLoaded(
+  lane: Lane,
+  mayUse: (backend: BackendEntry) => boolean = () => true,
+): BackendEntry | undefined {
   let best: BackendEntry | undefined;
   for (const backend of lane.backends) {
-    if (!backend.free) continue;
+    if (!backend.free || !mayUse(backend)) continue;
     if (!best) {
       best = backend;
       continue;

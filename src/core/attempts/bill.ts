@@ -1,0 +1,72 @@
+/** Closes the bill of an attempt: what it has cost, and how that is known. */
+import type { Cause } from '../../model/causes.ts';
+import { type Bill, costOf } from '../../model/price.ts';
+import type { AttemptRecord } from '../../model/records.ts';
+import type { TokenCounts } from '../../model/usage.ts';
+import { scopes } from '../limits/limit.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+import type { Turn } from '../turn.ts';
+
+/** The causes of an end after which nothing can have been done for the attempt. */
+const NOT_RUN: ReadonlySet<Cause> = new Set<Cause>(['not-run', 'token-taken', 'tombstoned']);
+
+const NO_TOKENS: TokenCounts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
+
+type Closed = Pick<AttemptRecord, 'bill'>;
+const NO_BILL: Closed = {};
+
+/** The execution has ended. Without counts nobody knows what it has cost: what was reserved counts. */
+export function billOfEnd(
+  turn: Turn,
+  entry: JobEntry,
+  attempt: AttemptRecord,
+  usage: TokenCounts | undefined,
+): Closed {
+  const { bill } = attempt;
+  if (!bill) return NO_BILL;
+  if (!usage && hasTokenRates(bill)) return { bill: assumed(bill) };
+  const ms = attempt.acceptedAt === undefined ? 0 : Math.max(0, turn.now - attempt.acceptedAt);
+  const cost = costOf(bill.rates, usage ?? NO_TOKENS, { images: entry.ask.images ?? 0, ms });
+  return { bill: { ...bill, cost, basis: 'told' } };
+}
+
+const hasTokenRates = ({ rates }: Bill): boolean => rates.slice(0, 5).some((rate) => rate > 0);
+
+/** Nothing was done for the attempt. */
+export const billOfNothing = ({ bill }: AttemptRecord): Closed =>
+  bill ? { bill: { ...bill, cost: 0, basis: 'nothing' } } : NO_BILL;
+
+/** The attempt was given up. Unless it certainly did not run, it may have cost all that was reserved. */
+export function billOfAbandoned(attempt: AttemptRecord, cause: Cause): Closed {
+  if (NOT_RUN.has(cause)) return billOfNothing(attempt);
+  return attempt.bill ? { bill: assumed(attempt.bill) } : NO_BILL;
+}
+
+const assumed = (bill: Bill): Bill => ({ ...bill, cost: bill.reserved, basis: 'assumed' });
+
+/**
+ * A provider that bills more than its bound has broken what a hard budget relies on: its seat gets no job until an
+ * operator resumes it.
+ */
+export function pauseAfterOverrun(turn: Turn, token: string, backend: string, { bill }: Closed): void {
+  if (!bill?.isBound || bill.basis !== 'told' || bill.cost === undefined || bill.cost <= bill.reserved)
+    return;
+  const scope = scopes.seat(backend);
+  const known = turn.state.tables.spent.get(scope) ?? { v: 1, tokens: 0, at: turn.now };
+  const paused = { at: turn.now, token, excess: bill.cost - bill.reserved };
+  turn.put('spent', scope, { ...known, paused }, 'overrun');
+  turn.fleet.setPaused(backend, true);
+}
+
+/** Ends the pause of a seat. Returns whether it was paused. */
+export function resumeSeat(turn: Turn, backend: string, by: string): boolean {
+  const scope = scopes.seat(backend);
+  const known = turn.state.tables.spent.get(scope);
+  turn.fleet.setPaused(backend, false);
+  if (!known?.paused) return false;
+  turn.put('spent', scope, { ...known, paused: undefined }, { is: 'resume', by });
+  return true;
+}
+
+export const isPaused = ({ state }: Turn, backend: string): boolean =>
+  state.tables.spent.get(scopes.seat(backend))?.paused !== undefined;
