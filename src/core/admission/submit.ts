@@ -1,8 +1,8 @@
 /**
  * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
- * id, the same key, the lease, the model, whether anything could run it, the session's budget, the size, the parent, the
- * jobs it waits for, a recent failure of the key, a full disk, a repeat whose job has just left memory (its body was not stored), the limits,
- * the capacity of the queue.
+ * id, the same key, the lease, the model, whether anything could run it, the session's budget, the size, the parent, what
+ * it may cost, the jobs it waits for, a recent failure of the key, a full disk, a repeat whose job has just left memory
+ * (its body was not stored), the limits, the capacity of the queue.
  */
 
 import { OrchdError } from '../../model/errors.ts';
@@ -13,6 +13,7 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { beginBatch } from './batch.ts';
 import { makeRoom } from './capacity.ts';
+import { checkCost } from './cost.ts';
 import { checkLease } from './lease.ts';
 import { resolveModel } from './model.ts';
 import { reserve } from './quota.ts';
@@ -49,6 +50,7 @@ export function submit(turn: Turn, requested: Submission): Admission {
   checkBudget(turn, submission);
   checkSize(turn, submission.payloadBytes);
   checkParent(turn, submission);
+  checkCost(turn, submission);
   checkDependencies(turn, submission, submission.ends);
   const failure = findRecentFailure(turn, submission);
   if (turn.state.full) throw new OrchdError('STORE_FULL');

@@ -31,6 +31,7 @@ export class Gates {
   #table = new LimitTable([]);
   /** The kinds of scopes that are limited: the names of others need not be made. */
   #kinds: ReadonlySet<string> = new Set();
+  #hasHard = false;
   #spent: (scope: string) => SpentRecord | undefined = () => undefined;
   #sweep: Iterator<Gate> | undefined;
 
@@ -42,6 +43,11 @@ export class Gates {
     return this.#kinds.size === 0;
   }
 
+  /** Whether a budget is hard: only then can a job be refused for its cost. */
+  get hasHard(): boolean {
+    return this.#hasHard;
+  }
+
   /**
    * Replaces all limits, and forgets all gates: the caller counts the open attempts again. `spent` reads what a scope has
    * used so far.
@@ -50,6 +56,7 @@ export class Gates {
     const ofStarts = limits.filter(isStartLimit);
     this.#table = new LimitTable(ofStarts);
     this.#kinds = new Set(ofStarts.map(({ scope }) => kindOf(scope)));
+    this.#hasHard = ofStarts.some(({ hard }) => hard === true);
     this.#spent = spent;
     this.#gates.clear();
     this.#sweep = undefined;

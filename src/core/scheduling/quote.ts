@@ -1,7 +1,6 @@
 /** What an attempt on a backend may cost: the price that applies, and how much of it the budgets must hold back. */
 import type { Bill } from '../../model/price.ts';
-import type { AskRecord } from '../../model/records.ts';
-import { boundOf, estimateOf } from '../money/bound.ts';
+import { boundOf, type EstimatedAsk, estimateOf } from '../money/bound.ts';
 import { type PricesView, priceBookOf } from '../money/prices.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
 
@@ -20,7 +19,7 @@ const UNBOUNDED: Quote = { is: 'unbounded' };
 export function quote(
   view: PricesView,
   { info }: BackendEntry,
-  ask: AskRecord,
+  ask: EstimatedAsk,
   model: string | undefined,
   isHard: boolean,
   now: number,

@@ -1,0 +1,90 @@
+/** Checks whether a job may start on a backend: the limits of its pool, and what its budgets can hold. */
+import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
+import type { Gate } from '../limits/gate.ts';
+import type { GatedAsk } from '../limits/gates.ts';
+import { writtenScope } from '../limits/limit.ts';
+import type { EstimatedAsk } from '../money/bound.ts';
+import type { PricesView } from '../money/prices.ts';
+import type { BackendEntry } from '../queue/fleet.ts';
+import type { EngineView } from '../turn.ts';
+import { type Quote, quote } from './quote.ts';
+
+export interface StartView extends EngineView {
+  readonly settings: PricesView['settings'];
+}
+
+/** Why a job cannot start on a backend: a gate that may let it through later, or for good. */
+export type Obstacle = { readonly gate: Gate } | { readonly never: ErrorInfo };
+
+export type StartedAsk = GatedAsk & EstimatedAsk;
+
+export class StartChecks {
+  readonly #view: StartView;
+  readonly #ask: StartedAsk;
+  readonly #model: string | undefined;
+  readonly #now: number;
+  /** The gates of the job, the narrowest first; without those of seats and pools. */
+  readonly gates: readonly Gate[];
+
+  constructor(view: StartView, ask: StartedAsk, model: string | undefined, now: number) {
+    this.#view = view;
+    this.#ask = ask;
+    this.#model = model;
+    this.#now = now;
+    this.gates = view.queue.gates.of(ask, model, now);
+  }
+
+  quote(backend: BackendEntry): Quote {
+    const isHard = this.gates.some((gate) => gate.isHard) || this.#seat(backend)?.isHard === true;
+    return quote(this.#view, backend, this.#ask, this.#model, isHard, this.#now);
+  }
+
+  /** `isNext`: whether the job goes before those that wait at a gate. */
+  obstacle(backend: BackendEntry, isNext: (gate: Gate) => boolean): Obstacle | undefined {
+    const pool = this.#fullPool(backend);
+    if (pool) return { gate: pool };
+    const offer = this.quote(backend);
+    if (offer.is === 'free') return undefined;
+    if (offer.is !== 'priced') return { never: unknownCost(offer.is, backend) };
+    const { reserved } = offer.bill;
+    const seat = this.#seat(backend);
+    for (const gate of seat ? [...this.gates, seat] : this.gates) {
+      if (!gate.isHard) continue;
+      if (!gate.couldFit(reserved)) return { never: tooDear(gate, reserved) };
+      const isBehind = gate.waiting > 0 && !isNext(gate);
+      if (isBehind || !gate.fits(reserved)) return { gate };
+    }
+    return undefined;
+  }
+
+  #seat(backend: BackendEntry): Gate | undefined {
+    return this.#view.queue.gates.seat(backend.info.name, this.#now);
+  }
+
+  /** The gate of the backend's pool, if as many jobs run there as may. */
+  #fullPool({ info }: BackendEntry): Gate | undefined {
+    const { gates, fleet } = this.#view.queue;
+    const pool = info.home?.pool;
+    const gate = pool === undefined ? undefined : gates.pool(pool, this.#now);
+    if (gate?.limit.running === undefined) return undefined;
+    let used = 0;
+    for (const other of fleet.backends.values()) if (other.info.home?.pool === pool) used += other.used;
+    return used >= gate.limit.running ? gate : undefined;
+  }
+}
+
+function unknownCost(is: 'unpriced' | 'unbounded', { info }: BackendEntry): ErrorInfo {
+  if (is === 'unpriced') {
+    const message = `a hard budget applies, and the model has no price on "${info.name}"`;
+    return errorInfo('ADMISSION_REJECT', message, 'no_price');
+  }
+  const message = `a hard budget applies, and nothing bounds the cost on "${info.name}": give max_tokens`;
+  return errorInfo('ADMISSION_REJECT', message, 'unbounded_cost');
+}
+
+const tooDear = ({ name, limit, settled }: Gate, cost: number): ErrorInfo =>
+  errorInfo(
+    'ADMISSION_REJECT',
+    `it may cost ${cost} millionths; of the budget of "${writtenScope(name)}", ${limit.costBudget}, ${settled} are spent`,
+    'cost_budget',
+  );
