@@ -19,6 +19,8 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
       batchShare: queue.batchShare,
       maxTries: retry.maxTries,
       backoff: retry,
+      retryShare: retry.share,
+      breaker: scheduler.breaker,
       failureCacheTtlMs: scheduler.failureCacheTtlMs,
       failureCacheSize: scheduler.failureCacheSize,
       cancelDeadlineMs: scheduler.cancelDeadlineMs,

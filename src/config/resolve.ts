@@ -56,12 +56,18 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       baseDelayMs: retry.base_delay_ms,
       maxDelayMs: retry.max_delay_ms,
       jitter: retry.jitter,
+      share: retry.share,
     },
     scheduler: {
       jitPollIntervalMs: toMs(scheduler.jit_poll_interval),
       failureCacheTtlMs: toMs(scheduler.failure_cache_ttl),
       failureCacheSize: scheduler.failure_cache_size,
       cancelDeadlineMs: orchestrator.cancel_deadline_ms,
+      breaker: {
+        failures: scheduler.breaker_failures,
+        pauseMs: scheduler.breaker_pause_ms,
+        maxPauseMs: scheduler.breaker_max_pause_ms,
+      },
     },
     placement: {
       algorithm: orchestrator.placement_algorithm,

@@ -114,11 +114,16 @@ export const ConfigSchema = section({
       base_delay_ms: waitMs(1000),
       max_delay_ms: waitMs(60_000),
       jitter: Type.Number({ default: 0.2, minimum: 0, maximum: 1 }),
+      share: Type.Number({ default: 0.2, minimum: 0, maximum: 1000 }),
     }),
     scheduler: section({
       jit_poll_interval: waitSec(1.0),
       failure_cache_ttl: keepSec(3600),
       failure_cache_size: integer(10_000, 1, 10_000_000),
+      // 0: failures pause nothing.
+      breaker_failures: integer(5, 0, 1_000_000),
+      breaker_pause_ms: waitMs(5000),
+      breaker_max_pause_ms: waitMs(300_000),
     }),
     recovery: section({
       orphan_reconciliation: Type.Boolean({ default: true }),

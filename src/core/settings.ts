@@ -21,6 +21,15 @@ export interface LanePolicy {
   readonly batchShare: number;
 }
 
+/** When a backend is paused whose provider fails. */
+export interface BreakerPolicy {
+  /** Failures in a row that pause a backend; 0 means that nothing does. */
+  readonly failures: number;
+  /** The first pause; each further one is twice as long, up to `maxPauseMs`. */
+  readonly pauseMs: number;
+  readonly maxPauseMs: number;
+}
+
 /** Every setting of the engine. */
 export interface EngineSettings extends StateSettings, LanePolicy {
   /** The devices that leases are granted on. */
@@ -31,6 +40,9 @@ export interface EngineSettings extends StateSettings, LanePolicy {
   readonly maxPayloadBytes: number;
   readonly maxTries: number;
   readonly backoff: BackoffPolicy;
+  /** Retries on providers are at most this share of the first starts there. */
+  readonly retryShare: number;
+  readonly breaker: BreakerPolicy;
   readonly failureCacheTtlMs: number;
   /** How long a backend that has answered `busy` without a `retryAfterMs` is offered nothing. */
   readonly busyPauseMs: number;

@@ -35,6 +35,7 @@ export const REASONS = {
   overloaded: 'The provider has too much to do.',
   quota: 'The account at the provider has used up what it may use.',
   auth_required: 'The provider does not accept the key.',
+  failing: 'Jobs on the backend have failed one after another: it is paused, then one job tries it.',
   aborted: 'The request was aborted by its caller.',
   upstream_400: 'The upstream answered 400: it does not accept the request.',
   upstream_404: 'The upstream answered 404: it does not have the model, or no such call.',
@@ -55,6 +56,9 @@ export const BUSY_REASONS = [
   'auth_required',
 ] as const satisfies readonly Reason[];
 export type BusyReason = (typeof BUSY_REASONS)[number];
+
+/** Why a backend is offered no job for a while. */
+export type BlockReason = BusyReason | 'failing';
 
 /** The reasons for which a provider turns a request away before it has done any work for it. */
 export const TURNED_AWAY_REASONS = [

@@ -51,6 +51,8 @@ function settings(pace: Pace): RuntimeSettings {
       pools: POOL_DEFAULTS,
       limits: [],
       prices: [],
+      retryShare: 0.2,
+      breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
     },
     holderLostMs: 5000,
     sweepIntervalMs,

@@ -36,6 +36,8 @@ export const SETTINGS: EngineSettings = {
   pools: POOL_DEFAULTS,
   limits: [],
   prices: [],
+  retryShare: 0.2,
+  breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
 };
 
 export const START = 1_000_000;

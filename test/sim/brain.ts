@@ -40,6 +40,8 @@ export const SETTINGS: RuntimeSettings = {
     pools: POOL_DEFAULTS,
     limits: [],
     prices: [],
+    retryShare: 0.2,
+    breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
   },
   holderLostMs: 500,
   sweepIntervalMs: 250,

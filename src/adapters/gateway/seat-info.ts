@@ -34,6 +34,7 @@ export const seatInfo = (
   models: isFormer ? [] : models,
   labels: { gateway: label, seat: name },
   paid: true,
+  hasProvider: true,
   keepsResults: true,
   endsWithProcess: true,
   registry,

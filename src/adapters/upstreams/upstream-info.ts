@@ -32,6 +32,7 @@ export function upstreamInfo(
     labels: { upstream: name },
     // What was begun for an upstream that is not configured any more may have cost money.
     paid: settings?.paid ?? true,
+    hasProvider: true,
     keepsResults: true,
     endsWithProcess: true,
     registry: state?.registry ?? '',

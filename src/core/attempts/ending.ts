@@ -14,6 +14,7 @@ import type { BackendEntry } from '../queue/fleet.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { billOfEnd, billOfNothing, pauseAfterOverrun } from './bill.ts';
+import { noteHealth } from './provider-fault.ts';
 
 /** The longest `retryAfterMs` that a backend may ask for. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
@@ -39,6 +40,9 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   const usage = outcome.usage && countsIn(outcome.usage);
   const billed = billOfEnd(turn, entry, attempt, usage);
   turn.put('attempt', token, end(attempt, turn.now, how, { error, usage, ...billed }), how);
+  const hasTimedOut = outcome.ok === 'cancelled' && attempt.kill?.why === 'timeout';
+  if (hasTimedOut) noteHealth(turn, attempt.backend, timeoutError(entry));
+  else if (outcome.ok !== 'cancelled') noteHealth(turn, attempt.backend, error);
   pauseAfterOverrun(turn, token, attempt.backend, billed);
   if (isTerminal(entry.job.state)) return;
   if (outcome.ok === true) {

@@ -16,7 +16,7 @@ export function moveInstants(turn: EngineTurn, byMs: number): void {
   moveRecords(turn, byMs);
   turn.state.leases.moveInstants(byMs);
   turn.state.pools.moveInstants(byMs);
-  turn.fleet.moveInstants(byMs);
+  turn.queue.moveInstants(byMs);
   turn.queue.startRate.clear();
 }
 

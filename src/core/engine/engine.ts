@@ -40,12 +40,13 @@ export interface EngineParts {
 
 export class Engine implements EngineView {
   readonly state: State;
-  readonly queue = new Queue();
+  readonly queue: Queue;
   readonly settings: EngineSettings;
   readonly #context: EngineContext;
 
   constructor(parts: EngineParts) {
     this.settings = parts.settings;
+    this.queue = new Queue(parts.settings.retryShare);
     this.state = new State(parts.settings, this.queue);
     this.#context = { ...parts, state: this.state, queue: this.queue, demands: new Map() };
   }
@@ -81,7 +82,7 @@ export class Engine implements EngineView {
   nextWake(): number {
     const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
     if (this.state.waiters.isUnsettled || this.queue.isUnfinished) return 0;
-    const { fleet, gates } = this.queue;
-    return Math.min(timer, fleet.nextUnblock(), gates.nextRoll(), this.state.leases.nextExpiry());
+    const { queue, state } = this;
+    return Math.min(timer, queue.fleet.nextUnblock(), queue.nextRelease(), state.leases.nextExpiry());
   }
 }

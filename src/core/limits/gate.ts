@@ -34,6 +34,11 @@ export class Gate {
     this.#window = new BudgetWindow(limit, now);
   }
 
+  /** Whether the gate limits how many attempts may start, whatever they cost. */
+  get limitsStarts(): boolean {
+    return this.limit.running !== undefined;
+  }
+
   get isHard(): boolean {
     return this.limit.hard === true && this.limit.costBudget !== undefined;
   }

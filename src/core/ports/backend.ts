@@ -17,6 +17,11 @@ export interface BackendInfo {
   readonly labels: Labels;
   /** Whether a second execution would cost money; if so, a job with an unknown outcome is held by default. */
   readonly paid: boolean;
+  /**
+   * A provider stands behind it, whose failures say something about the next job: failures in a row pause the backend,
+   * and retries of jobs that failed there are bounded.
+   */
+  readonly hasProvider?: boolean | undefined;
   /** Its provider runs requests in batches, and bills them so. */
   readonly isBatched?: boolean | undefined;
   /** Whether running executions and results survive a restart of the brain. */

@@ -2,11 +2,13 @@
  * The backends, and the lanes that each of them can serve. Used slots follow from the open attempts alone; everything
  * else is what backends have declared since this brain started, and is not persisted.
  */
-import type { BusyReason } from '../../model/reasons.ts';
+import type { BlockReason } from '../../model/reasons.ts';
 import type { JobClass } from '../../model/records.ts';
 import type { Gate } from '../limits/gate.ts';
 import type { BackendInfo } from '../ports/backend.ts';
+import type { BreakerPolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
+import { Breaker } from './breaker.ts';
 import { LaneQueue, laneKey, type Need, type NeedSource, needOf } from './lane.ts';
 import { Running } from './running.ts';
 
@@ -78,10 +80,12 @@ export class BackendEntry {
   outageSince: number | undefined;
   /** The backend has answered `busy`, or its provider turned a job away: nothing is offered before this instant. 0 without a block. */
   blockedUntil = 0;
-  /** Why it is blocked, if the backend has said it. */
-  blockedFor: BusyReason | undefined;
+  /** Why it is blocked, if the backend has said it, or its breaker has paused it. */
+  blockedFor: BlockReason | undefined;
   /** How many jobs its provider has turned away since one was run. */
   turnedAway = 0;
+  /** Pauses the backend when its provider fails again and again. */
+  readonly breaker = new Breaker();
   /** When the backend last got a job, counted in jobs given to any backend: among equals the lowest is chosen. */
   lastPick = 0;
   /** The number of jobs that the backend was given. */
@@ -99,6 +103,9 @@ export class BackendEntry {
     this.order = order;
   }
 }
+
+const usableSlots = ({ info, slotLimit, breaker }: BackendEntry): number =>
+  Math.min(info.slots, slotLimit, breaker.isOnTrial ? 1 : Number.POSITIVE_INFINITY);
 
 /** Empty lanes are kept for their measurements until there are this many lanes. */
 const MAX_LANES = 1000;
@@ -147,8 +154,8 @@ export class Fleet {
     if (known) this.#unlink(known);
     backend.info = info;
     backend.up = true;
-    // A provider that wants no jobs for a while does not change its mind because its executor declares itself again.
-    if (backend.turnedAway === 0) this.#endBlock(backend);
+    // A provider that wants no jobs for a while, or fails, does not change because its executor declares itself again.
+    if (backend.turnedAway === 0 && !backend.breaker.isOnTrial) this.#endBlock(backend);
     backend.used = this.#used.get(info.name) ?? 0;
     backend.running = this.#running.get(info.name) ?? backend.running;
     this.backends.set(info.name, backend);
@@ -201,8 +208,24 @@ export class Fleet {
     return this.backends.get(name)?.away ?? false;
   }
 
+  /** An execution has failed by the fault of its provider: failures in a row pause the backend. */
+  noteFailure(name: string, policy: BreakerPolicy, now: number): void {
+    const backend = this.backends.get(name);
+    // Executions that were under way when the pause began say nothing new.
+    if (!backend || backend.blockedFor === 'failing') return;
+    const pauseMs = backend.breaker.failed(policy);
+    if (pauseMs !== undefined) this.block(name, Math.max(backend.blockedUntil, now + pauseMs), 'failing');
+  }
+
+  noteSuccess(name: string): void {
+    const backend = this.backends.get(name);
+    if (!backend) return;
+    backend.breaker.succeeded();
+    this.#refresh(backend);
+  }
+
   /** Offers the backend no jobs before `until`. */
-  block(name: string, until: number, why?: BusyReason): void {
+  block(name: string, until: number, why?: BlockReason): void {
     const backend = this.backends.get(name);
     if (!backend) return;
     backend.blockedUntil = until;
@@ -223,7 +246,7 @@ export class Fleet {
   /** Ends the block of a backend before its time: the backend has said that it takes jobs again. */
   unblockEarly(name: string): void {
     const backend = this.backends.get(name);
-    if (!backend || backend.blockedUntil === 0) return;
+    if (!backend || backend.blockedUntil === 0 || backend.blockedFor === 'failing') return;
     this.#endBlock(backend);
     this.#refresh(backend);
   }
@@ -282,8 +305,10 @@ export class Fleet {
     return this.#used.get(name) ?? 0;
   }
 
-  /** Call after the number of ready jobs in a lane has changed. */
+  /** Call after the ready jobs of a lane or its free backends have changed. */
   updateLane(lane: Lane): void {
+    // Another job may be next, or another backend may take it.
+    lane.heldAt = undefined;
     if (lane.size > 0) this.#empty.delete(lane);
     if (lane.size === 0) {
       this.#empty.add(lane);
@@ -321,7 +346,7 @@ export class Fleet {
       !backend.paused &&
       backend.info.outage === undefined &&
       backend.blockedUntil === 0 &&
-      backend.used < Math.min(backend.info.slots, backend.slotLimit);
+      backend.used < usableSlots(backend);
     if (free === backend.free) return;
     backend.free = free;
     for (const lane of backend.lanes) {

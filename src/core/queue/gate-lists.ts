@@ -128,11 +128,11 @@ export class GateLists {
   }
 
   /** All limits were replaced: the lists stay, at the new gates of their scopes. */
-  moveTo(gateOf: (name: string) => Gate | undefined): void {
+  moveTo(gateOf: (gate: Gate) => Gate | undefined): void {
     const lists = [...this.#lists.values()];
     this.#lists.clear();
     for (const list of lists) {
-      const gate = list.gate && gateOf(list.gate.name);
+      const gate = list.gate && gateOf(list.gate);
       list.gate = gate;
       if (gate) {
         gate.waiting = list.size;

@@ -10,12 +10,14 @@ import type { AttemptRecord, JobClass } from '../../model/records.ts';
 import { usesSlot } from '../../model/states.ts';
 import type { Gate } from '../limits/gate.ts';
 import { Gates, isBroad } from '../limits/gates.ts';
+import { RetryGate } from '../limits/retry-gate.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { StateFollower } from '../state/state.ts';
 import { Fleet, laneOf } from './fleet.ts';
 import { GateList, GateLists } from './gate-lists.ts';
 import { laneKey } from './lane.ts';
+import { Retries } from './retries.ts';
 import { StartRate } from './start-rate.ts';
 
 /** Jobs put back into their lanes in one step, some milliseconds of work. */
@@ -49,9 +51,15 @@ export class Queue implements StateFollower {
   /** No job is claimed before this instant; set by attempts/expiry.ts. */
   claimsFrom = 0;
   readonly gates = new Gates();
+  readonly #retries: Retries;
   readonly #lists = new GateLists();
   /** More jobs are to be parked or let through than one step does: the next tick goes on. */
   isUnfinished = false;
+
+  /** `retryShare`: retries on providers are at most this share of the first starts there. */
+  constructor(retryShare: number) {
+    this.#retries = new Retries(retryShare);
+  }
 
   ready(entry: JobEntry, readyAt: number, now: number): void {
     if (entry.isWaiting) return;
@@ -60,21 +68,51 @@ export class Queue implements StateFollower {
       return;
     }
     entry.readyAt = readyAt;
-    const gate = this.gates.isEmpty ? undefined : this.#fullGate(entry, now);
-    if (gate) this.#lists.park(entry, laneKey(entry.ask), gate, false);
+    const gate = this.#fullGate(entry, now);
+    if (gate) this.#wait(entry, gate, false);
     else this.#enterLane(entry);
   }
 
   /** Takes a job out of its lane, to wait at a gate. It is charged nothing: it was not picked. */
   park(entry: JobEntry, gate: Gate, isByBudget: boolean): void {
     this.unready(entry);
-    this.#lists.park(entry, laneKey(entry.ask), gate, isByBudget);
+    this.#wait(entry, gate, isByBudget);
     if (isByBudget) this.gates.shut.add(gate);
+  }
+
+  #wait(entry: JobEntry, gate: Gate, isByBudget: boolean): void {
+    this.#lists.park(entry, laneKey(entry.ask), gate, isByBudget);
+    this.#retries.hold(gate);
+  }
+
+  /** The gates that an attempt of the job passes, the narrowest first; without those of seats and pools. */
+  gatesOf(entry: JobEntry, now: number): readonly Gate[] {
+    const gates = this.gates.isEmpty ? NO_GATES : this.gates.of(entry.ask, modelOf(entry), now);
+    if (entry.job.tries === 0 || !this.#hasProvider(entry)) return gates;
+    return [...this.#retries.of(entry, now), ...gates];
+  }
+
+  /** Whether a backend that could run the job has a provider. */
+  #hasProvider(entry: JobEntry): boolean {
+    const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(entry.ask);
+    return lane.backends.some(({ info }) => info.hasProvider);
+  }
+
+  /** Brain time was stepped: the rest of every wait stays as it was. */
+  moveInstants(byMs: number): void {
+    this.fleet.moveInstants(byMs);
+    this.#retries.moveInstants(byMs);
+  }
+
+  /** The next instant at which a gate lets more jobs through. */
+  nextRelease(): number {
+    return Math.min(this.gates.nextRoll(), this.#retries.nextDue());
   }
 
   /** Puts jobs that their gates let through into their lanes. */
   letThrough(now: number): void {
     for (const gate of this.gates.rollDue(now)) this.#lists.free(gate);
+    for (const gate of this.#retries.due(now)) this.#lists.free(gate);
     if (!this.#lists.hasFreed) return;
     const isFree = (lane: string): boolean => (this.fleet.lanes.get(lane)?.freeBackends ?? 0) > 0;
     for (const entry of this.#lists.letThrough(isFree, LET_THROUGH_PER_STEP)) this.#enterLane(entry);
@@ -93,10 +131,10 @@ export class Queue implements StateFollower {
       const attempt = entry.open;
       if (!attempt) continue;
       entry.quota = undefined;
-      this.attemptBegun(entry, attempt, now);
+      this.#passGates(entry, attempt, now);
       if (usesSlot(attempt)) this.gates.run(gatesOf(entry), 1);
     }
-    this.#lists.moveTo((name) => this.gates.find(name, now));
+    this.#lists.moveTo((gate) => (gate instanceof RetryGate ? gate : this.gates.find(gate.name, now)));
     for (const { info } of this.fleet.backends.values()) this.#limitSlots(info.name, now);
   }
 
@@ -112,8 +150,8 @@ export class Queue implements StateFollower {
 
   /** The narrow gate with no room for another attempt, if there is one. */
   #fullGate(entry: JobEntry, now: number): Gate | undefined {
-    const gates = this.gates.of(entry.ask, modelOf(entry), now);
-    return gates.find((gate) => gate.limit.running !== undefined && !isBroad(gate) && isFull(gate));
+    const gates = this.gatesOf(entry, now);
+    return gates.find((gate) => gate.limitsStarts && !isBroad(gate) && isFull(gate));
   }
 
   #enterLane(entry: JobEntry): void {
@@ -135,7 +173,21 @@ export class Queue implements StateFollower {
     this.fleet.updateLane(lane);
   }
 
-  attemptBegun(entry: JobEntry, { backend, bill }: AttemptRecord, now: number): void {
+  attemptBegun(entry: JobEntry, attempt: AttemptRecord, now: number): void {
+    this.#countStart(entry, attempt, now);
+    this.#passGates(entry, attempt, now);
+  }
+
+  #countStart(entry: JobEntry, { backend }: AttemptRecord, now: number): void {
+    if (!this.fleet.backends.get(backend)?.info.hasProvider) return;
+    for (const gate of this.#retries.of(entry, now)) {
+      if (entry.job.tries > 0) gate.retried(now);
+      else gate.started();
+      if (gate.waiting > 0) this.#lists.free(gate);
+    }
+  }
+
+  #passGates(entry: JobEntry, { backend, bill }: AttemptRecord, now: number): void {
     if (this.gates.isEmpty) return;
     const gates = this.gates.of(entry.ask, modelOf(entry), now);
     const seat = this.gates.seat(backend, now);
@@ -144,7 +196,11 @@ export class Queue implements StateFollower {
     this.gates.begin(gates, bill?.reserved ?? 0);
   }
 
-  attemptOver(entry: JobEntry, { bill }: AttemptRecord, now: number): void {
+  attemptOver(entry: JobEntry, attempt: AttemptRecord, now: number): void {
+    const { backend, bill, outcome, acceptedAt } = attempt;
+    const hasDoneNothing = outcome === 'turned_away' || (outcome === undefined && acceptedAt === undefined);
+    if (hasDoneNothing && this.fleet.backends.get(backend)?.info.hasProvider)
+      for (const gate of this.#retries.of(entry, now)) gate.undo(entry.job.tries > 0);
     const gates = gatesOf(entry);
     entry.quota = undefined;
     if (this.gates.isEmpty) return;

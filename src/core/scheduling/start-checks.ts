@@ -26,12 +26,18 @@ export class StartChecks {
   /** The gates of the job, the narrowest first; without those of seats and pools. */
   readonly gates: readonly Gate[];
 
-  constructor(view: StartView, ask: StartedAsk, model: string | undefined, now: number) {
+  constructor(
+    view: StartView,
+    ask: StartedAsk,
+    model: string | undefined,
+    now: number,
+    gates: readonly Gate[] = view.queue.gates.of(ask, model, now),
+  ) {
     this.#view = view;
     this.#ask = ask;
     this.#model = model;
     this.#now = now;
-    this.gates = view.queue.gates.of(ask, model, now);
+    this.gates = gates;
   }
 
   quote(backend: BackendEntry): Quote {

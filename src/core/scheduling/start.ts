@@ -40,9 +40,10 @@ export function mayStart(
   now: number,
 ): Start {
   const { state, queue } = view;
-  const checks = new StartChecks({ state, queue, settings }, entry.ask, modelOf(entry), now);
+  const gates = queue.gatesOf(entry, now);
+  const checks = new StartChecks({ state, queue, settings }, entry.ask, modelOf(entry), now, gates);
   const isNext = (gate: Gate): boolean => hasLetThrough(gate, entry);
-  const full = checks.gates.find((gate) => gate.limit.running !== undefined && !isNext(gate) && isFull(gate));
+  const full = gates.find((gate) => gate.limitsStarts && !isNext(gate) && isFull(gate));
   if (full)
     return isBroad(full) ? { is: 'held', gate: full } : { is: 'at-gate', gate: full, isByBudget: false };
   const isLimited = !queue.gates.isEmpty;

@@ -56,6 +56,8 @@ const SETTINGS: EngineSettings = {
   pools: POOL_DEFAULTS,
   limits: [],
   prices: [],
+  retryShare: 0.2,
+  breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
 };
 
 export class Opened {
