@@ -22,6 +22,7 @@ import { listedModels } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
+import { priceRoutes } from './prices.ts';
 import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
@@ -38,6 +39,8 @@ export interface ApiOptions extends MetaOptions {
   /** Whether the token of a caller has been revoked since the caller was accepted. */
   readonly isRevoked: (identity: Identity) => boolean;
   readonly verifyPolicy: 'warn' | 'block';
+  /** The currency of all prices and costs. */
+  readonly currency: string;
   /** The counters of this process, which /metrics shows. */
   readonly tally: Tally;
   /** The memory for large answers, which the server shares. */
@@ -66,6 +69,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),
     ...limitRoutes(orchestrator),
+    ...priceRoutes(orchestrator, options.currency),
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
