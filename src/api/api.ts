@@ -39,8 +39,6 @@ export interface ApiOptions extends MetaOptions {
   /** Whether the token of a caller has been revoked since the caller was accepted. */
   readonly isRevoked: (identity: Identity) => boolean;
   readonly verifyPolicy: 'warn' | 'block';
-  /** The currency of all prices and costs. */
-  readonly currency: string;
   /** The counters of this process, which /metrics shows. */
   readonly tally: Tally;
   /** The memory for large answers, which the server shares. */
@@ -73,7 +71,16 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
-    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, openStreams, disconnects, results }),
+    ...openAiRoutes({
+      orchestrator,
+      env,
+      heartbeatMs,
+      models,
+      openStreams,
+      disconnects,
+      results,
+      currency: options.currency,
+    }),
     ...metaRoutes(orchestrator, metrics, options),
     statusRoute(orchestrator, options),
   ];
