@@ -22,6 +22,7 @@ import { listedModels } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
+import { priceRoutes } from './prices.ts';
 import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
@@ -66,10 +67,20 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),
     ...limitRoutes(orchestrator),
+    ...priceRoutes(orchestrator, options.currency),
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
-    ...openAiRoutes({ orchestrator, env, heartbeatMs, models, openStreams, disconnects, results }),
+    ...openAiRoutes({
+      orchestrator,
+      env,
+      heartbeatMs,
+      models,
+      openStreams,
+      disconnects,
+      results,
+      currency: options.currency,
+    }),
     ...metaRoutes(orchestrator, metrics, options),
     statusRoute(orchestrator, options),
   ];

@@ -9,6 +9,8 @@ export interface MetaOptions {
   readonly version: string;
   readonly queuePolicy: string;
   readonly queueCapacity: number;
+  /** The currency of all prices and costs. */
+  readonly currency: string;
   readonly store: string;
   readonly uptimeMs: () => number;
   /** In a cluster: the leader, and whether it is this node. */
@@ -144,6 +146,7 @@ function capabilities(orchestrator: Orchestrator, options: MetaOptions, caller: 
     store: options.store,
     priorities: ['interactive', 'batch'],
     queue: { capacity: options.queueCapacity, policy: options.queuePolicy },
+    currency: options.currency,
     backends: backendsFor(orchestrator, caller),
   };
 }

@@ -54,7 +54,7 @@ export function httpServer(
 }
 
 export function apiOptions({ options, env, uptimeMs, tally, tokens, answerRoom }: ServerParts): ApiOptions {
-  const { server, queue, store, leases, pools } = options.config;
+  const { server, queue, store, leases, pools, money } = options.config;
   return {
     env,
     version: options.version,
@@ -64,6 +64,7 @@ export function apiOptions({ options, env, uptimeMs, tally, tokens, answerRoom }
     heartbeatMs: server.heartbeatMs,
     leaseTtlMs: leases.ttlMs,
     verifyPolicy: pools.verifyPolicy,
+    currency: money.currency,
     disconnectGraceMs: server.disconnectGraceMs,
     maxStreamsPerCaller: server.maxStreamsPerCaller,
     // One tenant cannot take all connections of the server.

@@ -14,7 +14,7 @@ export interface RelayedEvent {
   readonly data: string;
   /** A value in the data that is read from the store when the event is sent, and the JSON text after it. */
   readonly large?: { readonly value: LargeValue; readonly after: string };
-  /** The parsed form of `data`; undefined where only the text exists. */
+  /** The parsed form of `data`, without a large value; undefined where only the text exists. */
   readonly value?: unknown;
 }
 

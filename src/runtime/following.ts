@@ -179,18 +179,19 @@ const waitingOf = (job: JobView): object => ({
 });
 
 function endEvent({ job, result }: JobWithResult): RelayedEvent {
-  const { job_id, state, error, reason } = job;
+  const { job_id, state, error, reason, cost } = job;
   const id = endId(lastAttempt(job));
   if (state === 'succeeded') {
-    const text = JSON.stringify({ job_id, state });
+    const text = JSON.stringify({ job_id, state, cost });
     if (typeof result !== 'object') return { id, event: 'end', data: withMember(text, 'result', result) };
     return {
       id,
       event: 'end',
       data: beforeMember(text, 'result'),
       large: { value: result, after: '}' },
+      value: { job_id, state, cost },
     };
   }
-  const value = { job_id, state, reason, ...error };
+  const value = { job_id, state, reason, cost, ...error };
   return { id, event: 'error', data: JSON.stringify(value), value };
 }

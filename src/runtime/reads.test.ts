@@ -35,6 +35,7 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   session: (reads) => reads.session('default', 's'),
   pools: (reads) => reads.pools(),
   limits: (reads) => reads.limits(),
+  prices: (reads) => reads.prices(),
   leases: (reads) => reads.leases('default'),
 };
 
@@ -50,6 +51,7 @@ for (const [name, read] of Object.entries(WAITING)) {
       orchestrator.submit({ job_id: 'j', type: 'nobody', session_id: 's' }),
       orchestrator.catalog.register(MODEL),
       orchestrator.limits.set([{ scope: 'global', concurrency: 5 }], 'test'),
+      orchestrator.prices.set([{ model: 'm', input: 1 }], 'test'),
     ]);
     await turns();
     let resolved = false;

@@ -6,7 +6,8 @@ import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import { startHints } from '../core/workers/forecast.ts';
-import type { AttemptView, JobView } from '../model/http/jobs.ts';
+import type { AttemptView, JobCost, JobView } from '../model/http/jobs.ts';
+import type { Bill } from '../model/price.ts';
 import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import { completionTokens, promptTokens, sumOf, type TokenCounts } from '../model/usage.ts';
@@ -47,6 +48,8 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   };
   const counts = attempts.flatMap(({ usage }) => usage ?? []);
   if (counts.length > 0) view.usage = usageView(counts.reduce(sumOf));
+  const bills = attempts.flatMap(({ bill }) => bill ?? []);
+  if (bills.length > 0) view.cost = costView(bills);
   if (ask.spec.key !== undefined) view.key = ask.spec.key;
   if (ask.spec.session_id !== undefined) view.session_id = ask.spec.session_id;
   if (ask.spec.batch !== undefined) view.batch = ask.spec.batch;
@@ -75,7 +78,25 @@ function attemptView(attempt: AttemptRecord): AttemptView {
   if (attempt.acceptedAt !== undefined) view.accepted_at = attempt.acceptedAt;
   if (attempt.endedAt !== undefined) view.ended_at = attempt.endedAt;
   if (attempt.usage) view.usage = usageView(attempt.usage);
+  if (attempt.bill) view.cost = billView(attempt.bill);
   return view;
+}
+
+const billView = ({ reserved, isBound, cost, basis }: Bill): NonNullable<AttemptView['cost']> => ({
+  reserved,
+  is_bound: isBound,
+  ...(cost !== undefined && { amount: cost }),
+  ...(basis !== undefined && { basis }),
+});
+
+function costView(bills: readonly Bill[]): JobCost {
+  const sum = { amount: 0, assumed: 0, reserved: 0 };
+  for (const { reserved, cost, basis } of bills) {
+    if (cost === undefined) sum.reserved += reserved;
+    else sum.amount += cost;
+    if (basis === 'assumed') sum.assumed += cost ?? 0;
+  }
+  return sum;
 }
 
 const usageView = (counts: TokenCounts): NonNullable<AttemptView['usage']> => ({

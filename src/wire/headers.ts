@@ -15,6 +15,9 @@ export const SHOULD_RETRY = 'x-should-retry';
 export const JOB_ID_HEADER = 'x-orchd-job-id';
 export const QUEUE_POSITION = 'x-orchd-queue-position';
 export const PREDICTED_START_MS = 'x-orchd-predicted-start-ms';
+/** What the job has cost, in millionths of the currency. */
+export const COST = 'x-orchd-cost';
+export const CURRENCY = 'x-orchd-currency';
 
 /** Request headers that set options of a job submitted in OpenAI's format. */
 export const AGENT = 'x-orchd-agent';
@@ -24,7 +27,7 @@ export const SESSION = 'x-orchd-session';
 /** Request headers that set options of the job; a node that does not lead forwards them to the leader. */
 export const JOB_OPTION_HEADERS = [IDEMPOTENCY_KEY, AGENT, PRIORITY, SESSION] as const;
 
-export const JOB_HEADERS = [JOB_ID_HEADER, QUEUE_POSITION, PREDICTED_START_MS] as const;
+export const JOB_HEADERS = [JOB_ID_HEADER, QUEUE_POSITION, PREDICTED_START_MS, COST, CURRENCY] as const;
 
 /** Response headers that a node copies from the leader's answer, and that web pages of other origins may read. */
 export const ANSWER_HEADERS = [RETRY_AFTER, BACKOFF_MS, SHOULD_RETRY, ...JOB_HEADERS] as const;

@@ -79,6 +79,7 @@ export type Tag =
   | 'sessions'
   | 'leases'
   | 'limits'
+  | 'money'
   | 'control'
   | 'pools'
   | 'models'

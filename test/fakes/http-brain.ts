@@ -91,6 +91,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     maxStreamsPerTenant: options.maxStreamsPerTenant ?? 1000,
     isRevoked: (identity) => isRevoked(identity, options.tokens ?? []),
     verifyPolicy: 'warn',
+    currency: config.money.currency,
     uptimeMs: () => env.clock.monotonic(),
     tally,
     answerRoom,

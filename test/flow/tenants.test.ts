@@ -158,6 +158,7 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
       status: 400,
     })),
   ],
+  'GET /v2/prices': [{ status: 200, answer: /"currency":"USD"/ }],
   'GET /v2/catalog/models': [{ status: 200 }],
   'GET /v2/catalog/models/:id': [{ path: '/v2/catalog/models/tiny', status: 404 }],
   'POST /v1/chat/completions': [{ body: CHAT, headers: CHAT_KEY, status: 200, answer: /mine/ }],

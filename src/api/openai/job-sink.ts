@@ -1,5 +1,6 @@
 /** Translates the relayed events of a job into calls of a listener, which builds an answer in OpenAI's format. */
 import { type ErrorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
+import type { JobCost } from '../../model/http/jobs.ts';
 import type { Reason } from '../../model/reasons.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 import type { RelayedEvent } from '../../relay/execution-log.ts';
@@ -21,6 +22,8 @@ export class JobSink implements Sink {
   /** The last event with an id, which begins with the number of its attempt. */
   #lastWithId: RelayedEvent | undefined;
   #isEnded = false;
+  /** What the job has cost; known once it has ended, if it has a price. */
+  cost: JobCost | undefined;
 
   constructor(to: JobListener) {
     this.#listener = to;
@@ -45,9 +48,11 @@ export class JobSink implements Sink {
     } else if (event.event === 'reset') this.#listener.reset(this.#resetCause(event));
     else if (event.event === 'end') {
       this.#isEnded = true;
+      this.cost = costOf(event);
       this.#listener.ended(resultOf(event));
     } else if (event.event === 'error') {
       this.#isEnded = true;
+      this.cost = costOf(event);
       this.#listener.failed(errorOf(dataOf(event)));
     }
     if (event.id !== undefined) this.#lastWithId = event;
@@ -61,6 +66,8 @@ export class JobSink implements Sink {
 
 const resultOf = (event: RelayedEvent): JobResult =>
   event.large ? { large: event.large.value } : { value: (dataOf(event) as { result?: unknown }).result };
+
+const costOf = (event: RelayedEvent): JobCost | undefined => (dataOf(event) as { cost?: JobCost }).cost;
 
 const dataOf = ({ value, data }: RelayedEvent): unknown => value ?? JSON.parse(data) ?? {};
 

@@ -189,20 +189,19 @@ async function collected<B>(
   bodyOf: (job: SubmittedJob, result: unknown, output: JobOutput) => Sliced<B>,
 ): Promise<JobAnswer<B>> {
   const { job, onDisconnect } = await admit(dependencies, call, parsed);
-  const { headers } = job;
   try {
     const output = await collectOutput(job, onDisconnect);
     const { result, text } = output;
     if (!result.large && text.length <= ONE_TURN_BYTES)
-      return { status: 200, headers, body: atOnce(bodyOf(job, result.value, output)) };
+      return { status: 200, headers: job.headers, body: atOnce(bodyOf(job, result.value, output)) };
     const json = await dependencies.results.answer(result, function* (value) {
       return yield* textInSlices(yield* bodyOf(job, value, output));
     });
-    return { status: 200, headers, json };
+    return { status: 200, headers: job.headers, json };
   } catch (error) {
     if (!(error instanceof OrchdError)) throw error;
     // The job exists by now: the headers carry its id so that the caller can look it up.
-    return { error, headers };
+    return { error, headers: job.headers };
   }
 }
 

@@ -7,7 +7,7 @@ import type { SubmitRequest } from '../../model/submit.ts';
 import type { Follower } from '../../relay/follower.ts';
 import { FROM_THE_START } from '../../runtime/following.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
-import { JOB_ID_HEADER, PREDICTED_START_MS, QUEUE_POSITION } from '../../wire/headers.ts';
+import { COST, CURRENCY, JOB_ID_HEADER, PREDICTED_START_MS, QUEUE_POSITION } from '../../wire/headers.ts';
 import type { Call } from '../../wire/route.ts';
 import type { Disconnects } from '../disconnects.ts';
 import { callerOf } from '../tasks.ts';
@@ -19,6 +19,7 @@ export interface JobDependencies {
   readonly env: Env;
   readonly heartbeatMs: number;
   readonly disconnects: Disconnects;
+  readonly currency: string;
 }
 
 export class SubmittedJob {
@@ -26,6 +27,7 @@ export class SubmittedJob {
   readonly call: Call;
   readonly #dependencies: JobDependencies;
   #follower: Follower | undefined;
+  #sink: JobSink | undefined;
   #isOpen = true;
 
   constructor(dependencies: JobDependencies, call: Call, submitted: Submitted) {
@@ -34,13 +36,16 @@ export class SubmittedJob {
     this.submitted = submitted;
   }
 
+  /** The headers of the answer; those of the cost only once the job has ended. */
   get headers(): Readonly<Record<string, string>> {
     const { job_id, status, queue_position, predicted_start_ms } = this.submitted;
+    const cost = this.#sink?.cost;
     const position = status === 'claimed' ? 0 : queue_position;
     return {
       [JOB_ID_HEADER]: job_id,
       ...(position !== undefined && { [QUEUE_POSITION]: String(position) }),
       ...(predicted_start_ms !== undefined && { [PREDICTED_START_MS]: String(predicted_start_ms) }),
+      ...(cost && { [COST]: String(cost.amount), [CURRENCY]: this.#dependencies.currency }),
     };
   }
 
@@ -48,6 +53,7 @@ export class SubmittedJob {
   follow(listener: JobListener): void {
     const { job_id } = this.submitted;
     const sink = new JobSink(listener);
+    this.#sink = sink;
     const { tenant } = this.call.identity;
     this.#dependencies.orchestrator.follow(job_id, FROM_THE_START, sink, tenant, false).then(
       (follower) => {

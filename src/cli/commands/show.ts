@@ -15,7 +15,7 @@ const options = {
 export const show: Command = {
   usage: usageOf({
     call: 'show ID [OPTIONS]',
-    about: `Prints the fields of a job, what was asked, its attempts, its tokens, its error and its result.
+    about: `Prints the fields of a job, what was asked, its attempts, its tokens and cost, its error and its result.
 Exit code: 0 in whatever state the job is, 1 if there is no such job.`,
     options,
     examples: ['orchd show $ID', 'orchd show $ID --json | jq .result'],
@@ -27,7 +27,10 @@ Exit code: 0 in whatever state the job is, 1 if there is no such job.`,
     const parts = flagOf(args.values, 'payload') ? ({ include: 'payload' } as const) : {};
     const job = await forJob(client, id, (whole) => client.get(whole, parts));
     if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(job));
-    else terminal.print(jobText(job, terminal, Date.now()));
+    else {
+      const currency = job.cost === undefined ? '' : (await client.capabilities()).currency;
+      terminal.print(jobText(job, terminal, Date.now(), currency));
+    }
     return EXIT.ok;
   },
 };

@@ -1,18 +1,23 @@
 /** The output of `orchd show`: everything about a job. */
-import type { AttemptView, JobView } from '../../model/http/jobs.ts';
+import type { AttemptView, JobCost, JobView } from '../../model/http/jobs.ts';
 import type { Terminal } from '../command.ts';
 import { durationText, instantText } from './duration.ts';
 import { adviceFor, codeText, nextStep, placeText, resultText, tookText } from './job-text.ts';
+import { moneyText } from './money.ts';
 import { harmless, oneLine, paintState } from './screen.ts';
 
-export function jobText(job: JobView, terminal: Terminal, now: number): string {
-  const rows = [...askRows(job), ...stateRows(job, terminal, now)].filter(([, value]) => value !== undefined);
+/** `currency`: that of the costs, if the job has a cost. */
+export function jobText(job: JobView, terminal: Terminal, now: number, currency = ''): string {
+  const cost: Row = ['cost', job.cost && costText(job.cost, currency)];
+  const rows = [...askRows(job), ...stateRows(job, terminal, now), cost].filter(
+    ([, value]) => value !== undefined,
+  );
   const width = Math.max(...rows.map(([name]) => name.length));
   const lines = rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
   return [
     lines.join('\n'),
     payloadPart(job),
-    attemptsText(job.attempts),
+    attemptsText(job.attempts, currency),
     errorText(job),
     resultPart(job),
     nextStep(job),
@@ -70,16 +75,33 @@ function payloadText(payload: unknown): string {
   return isPrompt ? prompt : JSON.stringify(payload, undefined, 2);
 }
 
-function attemptsText(attempts: readonly AttemptView[]): string | undefined {
+function attemptsText(attempts: readonly AttemptView[], currency: string): string | undefined {
   if (attempts.length === 0) return undefined;
   const lines = attempts.map((attempt) => {
     const end =
       attempt.ended_at === undefined ? '' : `, ${durationText(attempt.ended_at - attempt.intended_at)}`;
     const outcome = attempt.outcome === undefined ? attempt.state : attempt.outcome;
     const error = attempt.error ? `: ${oneLine(attempt.error.message)} (${codeText(attempt.error)})` : '';
-    return `  ${attempt.attempt}  ${oneLine(attempt.backend)}  ${oneLine(outcome)}${end}${error}`;
+    const cost = attempt.cost ? `, ${attemptCostText(attempt.cost, currency)}` : '';
+    return `  ${attempt.attempt}  ${oneLine(attempt.backend)}  ${oneLine(outcome)}${end}${cost}${error}`;
   });
   return ['attempts', ...lines].join('\n');
+}
+
+/** `0.42 USD, 0.10 USD of it assumed; 0.05 USD reserved`. */
+function costText({ amount, assumed, reserved }: JobCost, currency: string): string {
+  const ofIt = assumed === 0 ? '' : `, ${moneyText(assumed, currency)} of it assumed`;
+  const held = reserved === 0 ? '' : `; ${moneyText(reserved, currency)} reserved`;
+  return `${moneyText(amount, currency)}${ofIt}${held}`;
+}
+
+function attemptCostText(cost: NonNullable<AttemptView['cost']>, currency: string): string {
+  if (cost.amount === undefined)
+    return `${moneyText(cost.reserved, currency)} reserved${cost.is_bound ? ' at most' : ''}`;
+  const text = moneyText(cost.amount, currency);
+  if (cost.basis === 'assumed') return `${text} assumed`;
+  const excess = cost.is_bound ? cost.amount - cost.reserved : 0;
+  return excess > 0 ? `${text}, ${moneyText(excess, currency)} more than its bound` : text;
 }
 
 function errorText({ state, error }: JobView): string | undefined {

@@ -64,7 +64,8 @@ export function resumeSeat(turn: Turn, backend: string, by: string): boolean {
   const known = turn.state.tables.spent.get(scope);
   turn.fleet.setPaused(backend, false);
   if (!known?.paused) return false;
-  turn.put('spent', scope, { ...known, paused: undefined }, { is: 'resume', by });
+  const { paused: _, ...rest } = known;
+  turn.put('spent', scope, rest, { is: 'resume', by });
   return true;
 }
 

@@ -85,11 +85,12 @@ export class Account {
       return undefined;
     this.requests?.refill(now);
     this.tokens?.refill(now);
+    const { start } = this.#window;
     return {
       tokens: this.settled,
-      window: this.#window.start,
-      requestLevel: this.requests?.level,
-      tokenLevel: this.tokens?.level,
+      ...(start !== undefined && { window: start }),
+      ...(this.requests && { requestLevel: this.requests.level }),
+      ...(this.tokens && { tokenLevel: this.tokens.level }),
     };
   }
 

@@ -80,7 +80,13 @@ export class Gate {
   /** What is kept of this gate for a later brain; undefined if nothing of it must be. */
   kept(): Pick<SpentRecord, 'cost' | 'window' | 'warned'> | undefined {
     if (this.limit.costBudget === undefined || this.settled === 0) return undefined;
-    return { cost: this.settled, window: this.#window.start, warned: this.#warned() };
+    const { start } = this.#window;
+    const warned = this.#warned();
+    return {
+      cost: this.settled,
+      ...(start !== undefined && { window: start }),
+      ...(warned !== undefined && { warned }),
+    };
   }
 
   /** The highest share that was reached. */

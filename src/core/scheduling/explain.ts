@@ -2,11 +2,13 @@
 
 import type { WaitReason } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
+import { scopes } from '../limits/limit.ts';
 import { type BackendEntry, laneOf } from '../queue/fleet.ts';
 import { awaitedBy } from '../state/end-waiters.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { backendLeaseId } from '../state/leases.ts';
 import type { State } from '../state/state.ts';
+import { explainGate, gateOf, gateOfLane } from './explain-gate.ts';
 import { jobPosition } from './predict.ts';
 
 export function explain(state: State, entry: JobEntry): WaitReason | undefined {
@@ -26,7 +28,8 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
     const head = state.roster.sessionHead(entry);
     return { code: 'session_busy', text: `job "${head?.ask.id}" of the same session goes first` };
   }
-  return explainLane(state, entry);
+  const gate = gateOf(entry);
+  return gate ? explainGate(gate, entry) : explainLane(state, entry);
 }
 
 function explainAfter(state: State, entry: JobEntry): WaitReason {
@@ -60,23 +63,34 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
     });
     return { code: 'backend_down', text: `not reachable: ${names.join(', ')}` };
   }
+  const usable = up.filter(({ paused }) => !paused);
+  if (usable.length === 0) {
+    const names = up.map(({ info }) => `"${info.name}"`).join(', ');
+    return { code: 'seat_paused', text: `paused, since its provider has billed too much: ${names}` };
+  }
+  const gate = gateOfLane(lane);
+  if (gate) return explainGate(gate, entry);
   const position = jobPosition(entry) ?? 0;
   if (position > 0) {
     const jobs = position === 1 ? '1 job goes' : `about ${position} jobs go`;
     return { code: 'behind', text: `${jobs} before it` };
   }
   const busy =
-    up.length === 1 ? 'the backend that can run it is' : `all ${up.length} backends that can run it are`;
-  return { code: 'backend_busy', text: `next; ${busy} busy${blocks(up)}` };
+    usable.length === 1
+      ? 'the backend that can run it is'
+      : `all ${usable.length} backends that can run it are`;
+  return { code: 'backend_busy', text: `next; ${busy} busy${blocks(usable)}` };
 }
 
 /** Says which backends get no job for now, why, and until when. */
 function blocks(backends: readonly BackendEntry[]): string {
-  const texts = backends.flatMap(({ info, blockedUntil, blockedFor }) =>
-    blockedFor === undefined
-      ? []
-      : [`"${info.name}" until ${new Date(blockedUntil).toISOString()} (${blockedFor})`],
-  );
+  const texts = backends.flatMap(({ info, used, slotLimit, blockedUntil, blockedFor }) => {
+    if (blockedFor !== undefined)
+      return [`"${info.name}" until ${new Date(blockedUntil).toISOString()} (${blockedFor})`];
+    return slotLimit < info.slots && used >= slotLimit
+      ? [`"${info.name}" may run ${slotLimit} at once (limit of "${scopes.seat(info.name)}")`]
+      : [];
+  });
   return texts.length === 0 ? '' : `: ${texts.join(', ')}`;
 }
 

@@ -3,6 +3,7 @@
 import { type BackendEntry, type Lane, laneOf } from '../queue/fleet.ts';
 import type { ServiceTimes } from '../queue/service-times.ts';
 import type { JobEntry } from '../state/job-entry.ts';
+import { gateOfLane } from './explain-gate.ts';
 
 /** Facts from folders above scheduling/ that the estimate needs. */
 export interface StartHints {
@@ -34,7 +35,8 @@ export function predictStartMs(
   if (entry.job.state !== 'queued') return entry.job.state === 'claimed' ? 0 : undefined;
   if (entry.parked === 'not_before') return entry.waitsUntil - now;
   const lane = laneOf(entry);
-  if (position === undefined || !lane) return undefined;
+  // When a gate opens depends on other jobs and on what they cost.
+  if (position === undefined || !lane || gateOfLane(lane)) return undefined;
   const capacity = capacityOf(lane, now);
   if (capacity.slots === 0) return coldStart(entry, lane, position, hints.startMs);
   if (lane.freeBackends > 0 && position === 0) return 0;
@@ -55,13 +57,13 @@ function capacityOf(lane: Lane, now: number): Capacity {
   let blockedMs = Number.POSITIVE_INFINITY;
   for (const backend of lane.backends) {
     if (!canServe(backend)) continue;
-    slots += backend.info.slots;
+    slots += Math.min(backend.info.slots, backend.slotLimit);
     blockedMs = Math.min(blockedMs, Math.max(0, backend.blockedUntil - now));
   }
   return { slots, blockedMs };
 }
 
-const canServe = ({ up, closed, away }: BackendEntry): boolean => up && !closed && !away;
+const canServe = ({ up, closed, away, paused }: BackendEntry): boolean => up && !closed && !away && !paused;
 
 /** No backend serves the lane yet: a worker must start first, and then runs the jobs ahead one after the other. */
 function coldStart(

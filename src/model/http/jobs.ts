@@ -55,6 +55,30 @@ const JobUsage = answerObject('JobUsage', {
   reasoning_tokens: optional(Type.Integer({ description: 'Output tokens of reasoning' })),
 });
 
+const cost = (description: string) =>
+  Type.Integer({ description: `${description}, in millionths of the currency` });
+
+/** The money of one attempt. */
+const AttemptCost = answerObject('AttemptCost', {
+  reserved: cost('What its budgets hold back, or held back, for it'),
+  is_bound: Type.Boolean({ description: 'Whether `reserved` is an upper bound, and not an estimate' }),
+  amount: optional(cost('What it has cost; absent while it is open')),
+  basis: optional(
+    Type.Union([Type.Literal('told'), Type.Literal('assumed'), Type.Literal('nothing')], {
+      description:
+        'Where `amount` comes from: the provider told what was used, it is assumed to be what was reserved because nobody knows, or the provider did nothing',
+    }),
+  ),
+});
+
+/** The money of all listed attempts of a job. */
+const JobCost = answerObject('JobCost', {
+  amount: cost('What the closed attempts have cost'),
+  assumed: cost('The part of `amount` that is assumed, because nobody knows what was used'),
+  reserved: cost('What the open attempt holds back'),
+});
+export type JobCost = Shape<typeof JobCost>;
+
 export const AttemptView = answerObject('Attempt', {
   attempt: Type.Integer({ description: 'Number of the attempt; later attempts have higher numbers' }),
   backend: Type.String({ description: 'Name of the backend that the job was offered to' }),
@@ -70,6 +94,7 @@ export const AttemptView = answerObject('Attempt', {
   accepted_at: optional(instant('When the backend accepted the attempt')),
   ended_at: optional(Instant),
   usage: optional(JobUsage),
+  cost: optional(AttemptCost),
 });
 export type AttemptView = Shape<typeof AttemptView>;
 
@@ -81,6 +106,8 @@ const WAIT_CODE_MEANING = {
   worker_start: 'a worker for its model is being started, or cannot be started now',
   backend_down: 'no backend that can run it can be reached',
   backend_busy: 'it is next, but all backends that can run it are busy',
+  quota: 'a limit of running jobs or a hard budget has no room for it now',
+  seat_paused: 'every seat that can run it is paused, because its provider has billed more than its bound',
   disk_full: 'the disk of the brain is full; nothing new is started',
   behind: 'other jobs go first',
   offer: 'it is being offered to a backend',
@@ -141,6 +168,7 @@ export const JobView = answerObject('Job', {
   ),
   error: optional(JobError),
   usage: optional(JobUsage),
+  cost: optional(JobCost),
   payload: optional(
     Type.Unknown({
       description:

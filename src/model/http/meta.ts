@@ -76,6 +76,7 @@ export const Capabilities = answerObject('Capabilities', {
         'If the queue is full: "reject" refuses the new job, "drop-lru" drops the jobs that have waited longest',
     }),
   }),
+  currency: Type.String({ description: 'The currency; every price and cost is in millionths of it' }),
   backends: Type.Array(BackendView),
 });
 export type Capabilities = Shape<typeof Capabilities>;

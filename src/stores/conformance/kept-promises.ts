@@ -7,7 +7,10 @@ import { Opened, reopen, type StoreFixture } from './opened.ts';
 import type { StorePromise } from './promises.ts';
 
 export const KEPT_PROMISES: readonly StorePromise[] = [
-  ['models, sessions, workers and limits survive restarts and checkpoints unchanged', survive],
+  [
+    'models, sessions, workers, limits, prices and what was spent survive restarts and checkpoints unchanged',
+    survive,
+  ],
 ];
 
 const model = (id: string, aliases: readonly string[]): ModelRegistration => ({
@@ -53,9 +56,14 @@ async function survive(fixture: StoreFixture): Promise<void> {
     if (round > 0) opened.step({ type: 'forget-session', tenant: 'default', id: 's0', by: 'test' });
     opened.step({
       type: 'limits',
-      limits: [{ scope: 'global', tokenBudget: 1000 * (round + 1) }],
+      limits: [
+        { scope: 'global', tokenBudget: 1000 * (round + 1), costBudget: 1000, window: 'month' },
+        { scope: 'agent:*', costBudget: 10, hard: true },
+        { scope: 'seat:*', running: 1 },
+      ],
       by: 'test',
     });
+    opened.step({ type: 'prices', prices: [{ model: '*', request: 2 }], by: `op ${round}` });
     opened.finish(`j${round}`, { tokens: 10 });
     opened.step({ type: 'pool-order', id: 'p', order: { is: 'drain', deadlineMs: 10 }, by: `op ${round}` });
     const before = kept(opened);

@@ -1,0 +1,39 @@
+/** Explains in words why a gate lets no more jobs through, and until when. */
+import type { WaitReason } from '../../model/http/jobs.ts';
+import { DEFAULT_TENANT } from '../../model/records.ts';
+import type { Gate } from '../limits/gate.ts';
+import { isScopeOf, writtenScope } from '../limits/limit.ts';
+import type { Lane } from '../queue/fleet.ts';
+import { GateList } from '../queue/gate-lists.ts';
+import type { JobEntry } from '../state/job-entry.ts';
+
+/** The gate at which the job is parked; undefined if it is parked at none, or its limit was removed. */
+export const gateOf = ({ parked, quota }: JobEntry): Gate | undefined =>
+  parked === 'quota' && quota instanceof GateList ? quota.gate : undefined;
+
+/** The gate that holds up a lane. A lane without a free backend was not looked at, so its gate may be out of date. */
+export const gateOfLane = (lane: Lane | undefined): Gate | undefined =>
+  lane && lane.freeBackends > 0 ? lane.heldBy : undefined;
+
+export const explainGate = (gate: Gate, { ask }: JobEntry): WaitReason => ({
+  code: 'quota',
+  text: textOf(gate, ask.tenant),
+});
+
+function textOf(gate: Gate, tenant: string): string {
+  const { limit } = gate;
+  const scope = writtenScope(gate.name);
+  // What others have spent is not for the eyes of a tenant; its own scopes are.
+  const isOwn = tenant === DEFAULT_TENANT || isScopeOf(scope, tenant);
+  if (limit.running === 0) return `"${scope}" is paused: its limit of running jobs is 0`;
+  if (limit.running !== undefined && (gate.room <= 0 || !gate.isHard))
+    return `"${scope}" runs as many jobs as it may${isOwn ? `: ${limit.running}` : ''}`;
+  if (!gate.isHard) return `other jobs of "${scope}" go first`;
+  const numbers = isOwn
+    ? `: of ${limit.costBudget} millionths ${gate.settled} are spent and ${gate.reserved} reserved`
+    : '';
+  const rolls = Number.isFinite(gate.rollsAt)
+    ? `; it starts anew at ${new Date(gate.rollsAt).toISOString()}`
+    : '';
+  return `the budget of "${scope}" has no room for it${numbers}${rolls}`;
+}
