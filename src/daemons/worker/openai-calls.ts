@@ -2,9 +2,10 @@
 import { OrchdError } from '../../model/errors.ts';
 import type { InferenceRequest } from '../../model/inference.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import { type ErrorReply, errorFromReply, protocolError, streamError } from '../../wire/dialects/errors.ts';
+import { type ErrorReply, errorFromReply, streamError } from '../../wire/dialects/errors.ts';
 import { objectOf } from '../../wire/dialects/json.ts';
 import { chatBody, DONE, embeddingRows, StreamedAnswer, usageOf } from '../../wire/dialects/openai-chat.ts';
+import { protocolError } from '../../wire/dialects/protocol-error.ts';
 import type { StreamReply, Target } from '../../wire/outbound.ts';
 import { eachEvent } from '../../wire/sse-bytes.ts';
 import type { RunContext } from '../execution/engine.ts';

@@ -2,8 +2,9 @@
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import { messageResult } from './anthropic-messages.ts';
-import { protocolError, providerStreamError, turnedAway } from './errors.ts';
+import { providerStreamError, turnedAway } from './errors.ts';
 import { fieldsOf, isCount, isObject, type JsonObject, textOr } from './json.ts';
+import { protocolError } from './protocol-error.ts';
 
 /** The body that creates a batch. `tag` names its only request. */
 export const batchBody = (tag: string, params: JsonObject): JsonObject => ({

@@ -5,9 +5,10 @@
  */
 import type { ExecutionResult, Usage } from '../../model/worker-wire.ts';
 import { finishOf, messageUsage } from './anthropic-messages.ts';
-import { protocolError, providerStreamError } from './errors.ts';
+import { providerStreamError } from './errors.ts';
 import { fieldsOf, type JsonObject, objectOf, textOr } from './json.ts';
 import { type AnswerListener, MAX_ANSWER_CHARS, resultOf, toolCall } from './openai-chat.ts';
+import { protocolError } from './protocol-error.ts';
 
 const MAX_BLOCKS = 10_000;
 

@@ -77,3 +77,13 @@ test('a server of our own that has no room is busy, and one that is limited says
     turnedAway: 'rate_limited',
   });
 });
+
+test('the wait in the body of an error is read for providers, for servers of our own, and in streams', () => {
+  const error = { code: 'rate_limit_exceeded', message: 'Please try again in 1.5s.' };
+  assert.equal(providerError(reply(429, error), 0).details.retryAfterMs, 1500);
+  assert.equal(errorFromReply(reply(429, error)).details.retryAfterMs, 1500);
+  assert.equal(providerStreamError(error, false).details.retryAfterMs, 1500);
+  assert.equal(providerStreamError(error, true).details.retryAfterMs, undefined, 'it was not turned away');
+  const google = JSON.stringify([{ error: { code: 429, details: [{ retryDelay: '30s' }] } }]);
+  assert.equal(providerError(reply(429, google), 0).details.retryAfterMs, 30_000);
+});

@@ -5,8 +5,9 @@
 import type { OrchdError } from '../../model/errors.ts';
 import type { AnswerPiece, InferenceRequest } from '../../model/inference.ts';
 import type { ExecutionResult, ToolCall, Usage } from '../../model/worker-wire.ts';
-import { protocolError, streamError } from './errors.ts';
+import { streamError } from './errors.ts';
 import { fieldsOf, isCount, type JsonObject, listOf, objectOf, textOr } from './json.ts';
+import { protocolError } from './protocol-error.ts';
 
 /** The longest answer: one that never ends must not fill the memory. */
 export const MAX_ANSWER_CHARS = 16 * 2 ** 20;

@@ -1,9 +1,10 @@
 /** Assembles the pieces of an answer from the stream of `/v1/responses`, or from the response that it ended with. */
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import { protocolError, providerStreamError } from './errors.ts';
+import { providerStreamError } from './errors.ts';
 import { fieldsOf, type JsonObject, listOf, objectOf, textOr } from './json.ts';
 import { type AnswerListener, MAX_ANSWER_CHARS } from './openai-chat.ts';
 import { callsIn, hasEnded, reasoningIn, responseResult, responseUsage, textIn } from './openai-responses.ts';
+import { protocolError } from './protocol-error.ts';
 
 /** Events that wait for one with a lower number. */
 const MAX_WAITING = 1000;

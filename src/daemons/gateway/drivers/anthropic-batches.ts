@@ -12,9 +12,9 @@ import {
   resultLine,
 } from '../../../wire/dialects/anthropic-batches.ts';
 import { messagesBody, VERSION_HEADER, versionFor } from '../../../wire/dialects/anthropic-messages.ts';
-import { protocolError } from '../../../wire/dialects/errors.ts';
 import { fieldsOf, type JsonObject, listOf, objectOf } from '../../../wire/dialects/json.ts';
 import { emitWhole } from '../../../wire/dialects/openai-chat.ts';
+import { protocolError } from '../../../wire/dialects/protocol-error.ts';
 import type { Driver, DriverAbilities, DriverCall, EarlierCall } from '../driver.ts';
 import { isAborted, isLost, type ProviderApi, unconfirmed } from './provider-api.ts';
 
