@@ -87,3 +87,20 @@ test('the wait in the body of an error is read for providers, for servers of our
   const google = JSON.stringify([{ error: { code: 429, details: [{ retryDelay: '30s' }] } }]);
   assert.equal(providerError(reply(429, google), 0).details.retryAfterMs, 30_000);
 });
+
+const CHARGES: [string, number, boolean | undefined, boolean | undefined][] = [
+  ['a request that is refused', 400, true, true],
+  ['a model that is not there', 404, true, true],
+  ['a failure that the provider owns to', 500, true, undefined],
+  ['a proxy that has lost the answer', 502, undefined, undefined],
+  ['a wrong key', 401, undefined, true],
+];
+for (const [what, status, provider, server] of CHARGES) {
+  test(`whether ${what} (${status}) is known to cost nothing`, () => {
+    const answer = reply(status, { message: 'no' });
+    assert.deepEqual(
+      [providerError(answer, 0).details.isUncharged, errorFromReply(answer).details.isUncharged],
+      [provider, server],
+    );
+  });
+}

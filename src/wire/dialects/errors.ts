@@ -34,9 +34,11 @@ export function errorFromReply({ status, headers, body }: ErrorReply): OrchdErro
     return new OrchdError(
       'EXECUTION_FAILED',
       `the upstream does not accept the key of this worker (${status})`,
+      { isUncharged: true },
     );
   }
-  return requestError(status, text, status >= 500 || status === 408);
+  const isUncharged = status >= 400 && status < 500 && status !== 408;
+  return requestError(status, text, { retriable: status >= 500 || status === 408, isUncharged });
 }
 
 /** The error for an error object in the middle of a stream. */
@@ -93,7 +95,7 @@ export function providerError(reply: ErrorReply, now: number): OrchdError {
     return turnedAway(reason, text, wait);
   }
   if (status > 500 || status === 408) return new OrchdError('UNKNOWN_OUTCOME', text);
-  return requestError(status, text, status === 500);
+  return requestError(status, text, { retriable: status === 500, isUncharged: status >= 400 });
 }
 
 function turnedAwayBy({ status, body }: ErrorReply): TurnedAwayReason | undefined {
@@ -146,12 +148,21 @@ export function turnedAway(reason: TurnedAwayReason, text: string, waitMs: numbe
 }
 
 /** The error for an answer that is about the request itself, or about the server. */
-function requestError(status: number, text: string, retriable: boolean): OrchdError {
+function requestError(
+  status: number,
+  text: string,
+  { retriable, isUncharged }: Required<Pick<ErrorDetails, 'retriable' | 'isUncharged'>>,
+): OrchdError {
+  const charge = isUncharged ? { isUncharged } : {};
   if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(text)) {
-    return new OrchdError('CONTEXT_TOO_LONG', text);
+    return new OrchdError('CONTEXT_TOO_LONG', text, charge);
   }
   const reason = upstreamReason(status);
-  return new OrchdError('EXECUTION_FAILED', text, { retriable, ...(reason !== undefined && { reason }) });
+  return new OrchdError('EXECUTION_FAILED', text, {
+    retriable,
+    ...charge,
+    ...(reason !== undefined && { reason }),
+  });
 }
 
 function answered(who: 'upstream' | 'provider', status: number, body: Buffer): string {
