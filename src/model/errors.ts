@@ -346,6 +346,8 @@ export interface ErrorDetails {
   readonly retriable?: boolean;
   /** The provider behind an executor has done nothing for the request. */
   readonly turnedAway?: TurnedAwayReason;
+  /** The request was refused before any work was done for it: nobody charges for it. */
+  readonly isUncharged?: boolean;
 }
 
 /** The part of an error that is persisted and sent. */

@@ -29,6 +29,9 @@ export const DRIVERS = [
 ] as const;
 export type DriverName = (typeof DRIVERS)[number];
 
+/** The drivers whose provider runs requests in batches, and bills them so. */
+export const BATCH_DRIVERS: ReadonlySet<DriverName> = new Set<DriverName>(['anthropic-batches']);
+
 /** A caller that has no owner header, because it is no brain, acts under this owner. */
 export const PLAIN_OWNER = 'callers';
 /** The owner of the requests of the gateway's own queue. */
@@ -77,6 +80,8 @@ export const SeatState = open({
   queued: Count,
   /** What the driver can do: see DriverAbilities. */
   finds: Type.Enum(['token', 'id', 'nothing']),
+  /** Whether the provider bills the requests of this seat as batches; absent in answers of older gateways: it does not. */
+  batched: optional(Type.Boolean()),
 });
 export type SeatState = Static<typeof SeatState>;
 

@@ -81,6 +81,8 @@ export const Usage = open({
   cache_read_tokens: optional(Count),
   cache_write_tokens: optional(Count),
   reasoning_tokens: optional(Count),
+  /** The call was ended before the provider had counted all that it charges for. */
+  partial: optional(Type.Boolean()),
 });
 export type Usage = Static<typeof Usage>;
 

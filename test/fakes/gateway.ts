@@ -19,6 +19,7 @@ import { SteeredWorks } from './steered-work.ts';
 export interface FakeSeat {
   models: string[];
   slots: number;
+  batched?: boolean;
   /** Immediate requests are refused with it. */
   busy?: { readonly reason: BusyReason; readonly retryAfterMs: number } | undefined;
 }
@@ -156,7 +157,7 @@ export class FakeGateway {
     json(response, 200, { version: this.#version, registry, seats, running, unacknowledged });
   }
 
-  #seatState(name: string, { models, slots, busy }: FakeSeat): SeatState {
+  #seatState(name: string, { models, slots, batched, busy }: FakeSeat): SeatState {
     const running = this.#runningOn(name);
     const reason = busy?.reason ?? (running >= slots ? 'occupied' : undefined);
     return {
@@ -169,6 +170,7 @@ export class FakeGateway {
       high_priority_pending: false,
       queued: 0,
       finds: 'token',
+      ...(batched !== undefined && { batched }),
     };
   }
 

@@ -37,6 +37,7 @@ test('[FANO-5] a seat is a paid backend with its models, slots and registry', as
     models: ['m', 'n'],
     labels: { gateway: host, seat: 'a' },
     paid: true,
+    isBatched: false,
     keepsResults: true,
     endsWithProcess: true,
     registry: gateway.memory.registry,
@@ -46,6 +47,16 @@ test('[FANO-5] a seat is a paid backend with its models, slots and registry', as
     outage: undefined,
     node: undefined,
   });
+});
+
+test('a seat says whether its provider bills batches; the seat of a gateway that does not say is billed in full', async (t) => {
+  const gateway = await fakeGateway(t, { a: { ...seat(), batched: true }, b: seat() });
+  const { heard } = await listen(t, gateway);
+  await heard.until(({ backends }) => backends.size === 2);
+  assert.deepEqual(
+    ['a', 'b'].map((name) => heard.backends.get(name)?.isBatched),
+    [true, false],
+  );
 });
 
 test('[FANO-5] a job costs one request and an acknowledgement', async (t) => {

@@ -177,8 +177,8 @@ export class GatewayLink implements LinkListener<GatewayState> {
     this.#present(this.#put({ ...facts, isFormer: true }));
   }
 
-  #factsOf({ name, models, slots }: SeatState, isFormer: boolean): SeatFacts {
-    return { name, models, slots, isFormer };
+  #factsOf({ name, models, slots, batched = false }: SeatState, isFormer: boolean): SeatFacts {
+    return { name, models, slots, isBatched: batched, isFormer };
   }
 
   #put(facts: SeatFacts): Seat {
@@ -223,4 +223,4 @@ export class GatewayLink implements LinkListener<GatewayState> {
 
 /** What is worth keeping of a state: not its counts, which change with every request. */
 const factsText = ({ registry, seats }: GatewayState): string =>
-  JSON.stringify([registry, seats.map(({ name, models, slots }) => ({ name, models, slots }))]);
+  JSON.stringify([registry, seats.map(({ name, models, slots, batched }) => [name, models, slots, batched])]);

@@ -13,6 +13,7 @@ import { LEDGER_VARIABLE } from '../../daemons/upstream/layout.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { claimCopy, claimFolder, FOLDER_FILES, setAside } from '../../kit/folder-identity.ts';
 import type { Logger } from '../../kit/logger.ts';
+import { BATCH_DRIVERS } from '../../model/gateway-wire.ts';
 import { CatalogClashes } from '../executors/catalog-clashes.ts';
 import { ForeignServer } from '../executors/executor-host.ts';
 import { ExecutorProcess } from '../executors/executor-process.ts';
@@ -147,10 +148,11 @@ export class GatewaySource implements BackendSource {
       node,
       timeoutMs: settings?.timeoutMs ?? 0,
       seats: seats.map(
-        ({ name, models, slots }): SeatFacts => ({
+        ({ name, driver, models, slots }): SeatFacts => ({
           name,
           models: Object.keys(models),
           slots,
+          isBatched: BATCH_DRIVERS.has(driver),
           isFormer: false,
         }),
       ),

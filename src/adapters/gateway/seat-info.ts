@@ -16,6 +16,8 @@ export interface SeatFacts {
   readonly name: string;
   readonly models: readonly string[];
   readonly slots: number;
+  /** Its provider runs requests in batches, and bills them so. */
+  readonly isBatched: boolean;
   /** The seat is not configured any more: what runs there ends, and nothing new is begun. */
   readonly isFormer: boolean;
 }
@@ -23,7 +25,7 @@ export interface SeatFacts {
 /** `registry` is empty until the gateway has answered. */
 export const seatInfo = (
   { label, node, timeoutMs }: SeatHome,
-  { name, models, slots, isFormer }: SeatFacts,
+  { name, models, slots, isBatched, isFormer }: SeatFacts,
   registry: string,
   outage: string | undefined,
 ): BackendInfo => ({
@@ -35,6 +37,7 @@ export const seatInfo = (
   labels: { gateway: label, seat: name },
   paid: true,
   hasProvider: true,
+  isBatched,
   keepsResults: true,
   endsWithProcess: true,
   registry,

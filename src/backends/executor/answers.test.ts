@@ -76,6 +76,23 @@ test('a job that the provider turned away has not failed, unless the provider ha
   });
 });
 
+test('tokens of only a part of an execution are marked as such', async () => {
+  const usage = { prompt_tokens: 5, completion_tokens: 1, partial: true };
+  const counted = { input: 5, cacheRead: 0, cacheWrite: 0, output: 1, reasoning: 0, isPartial: true };
+  assert.deepEqual(await outcomeOf({ code: 'CANCELLED', usage }), { ok: 'cancelled', usage: counted });
+  const failed = await outcomeOf({ usage });
+  assert.deepEqual((failed as { usage: unknown }).usage, counted);
+});
+
+for (const completion_tokens of [-1, 0.5, '7', null, 2 ** 53]) {
+  test(`an executor that counts ${JSON.stringify(completion_tokens)} tokens breaks the protocol`, async () => {
+    const usage = { prompt_tokens: 5, completion_tokens };
+    const data = JSON.stringify({ tokens_out: 1, decode_time_ms: 1, result: { text: 'x', usage } });
+    await assert.rejects(read(event(1, 'end', data)), { code: 'WORKER_PROTOCOL' });
+    await assert.rejects(outcomeOf({ usage }), { code: 'WORKER_PROTOCOL' });
+  });
+}
+
 test('an executor that is busy says why, if it is a reason that we know', () => {
   const busy = { ...errorInfo('WORKER_BUSY'), retryAfterMs: 9 };
   assert.deepEqual(refusal({ ...busy, reason: 'reserved' }), {

@@ -107,7 +107,8 @@ async function outcomeOf(outcome: WorkerOutcome, timers: Timers, chars: number):
     return { ok: true, resultText, ...(usage && { usage }) };
   }
   const counted = outcome.ok === 'cancelled' ? outcome.usage : outcome.error.usage;
-  const usage = counted && { usage: countsOf(counted) };
+  const partial = counted?.partial === true && { isPartial: true };
+  const usage = counted && { usage: { ...countsOf(counted), ...partial } };
   if (outcome.ok === 'cancelled' || outcome.error.code === 'CANCELLED') return { ok: 'cancelled', ...usage };
   const { retry_after_ms, turned_away: why } = outcome.error;
   const error = infoOf(outcome.error);

@@ -15,18 +15,23 @@ const NO_TOKENS: TokenCounts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 
 type Closed = Pick<AttemptRecord, 'bill'>;
 const NO_BILL: Closed = {};
 
-/** The execution has ended. Without counts nobody knows what it has cost: what was reserved counts. */
+/**
+ * The execution has ended. Without counts, or with counts of only a part of it, nobody knows what it has cost: what was
+ * reserved counts, or what is known of the cost if that is more.
+ */
 export function billOfEnd(
   turn: Turn,
   entry: JobEntry,
   attempt: AttemptRecord,
   usage: TokenCounts | undefined,
+  isPartial: boolean,
 ): Closed {
   const { bill } = attempt;
   if (!bill) return NO_BILL;
   if (!usage && hasTokenRates(bill)) return { bill: assumed(bill) };
   const ms = attempt.acceptedAt === undefined ? 0 : Math.max(0, turn.now - attempt.acceptedAt);
   const cost = costOf(bill.rates, usage ?? NO_TOKENS, { images: entry.ask.images ?? 0, ms });
+  if (isPartial && hasTokenRates(bill) && cost < bill.reserved) return { bill: assumed(bill) };
   return { bill: { ...bill, cost, basis: 'told' } };
 }
 

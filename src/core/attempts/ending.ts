@@ -38,7 +38,8 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
   const usage = outcome.usage && countsIn(outcome.usage);
-  const billed = billOfEnd(turn, entry, attempt, usage);
+  const isPartial = outcome.ok !== true && outcome.usage?.isPartial === true;
+  const billed = billOfEnd(turn, entry, attempt, usage, isPartial);
   turn.put('attempt', token, end(attempt, turn.now, how, { error, usage, ...billed }), how);
   const hasTimedOut = outcome.ok === 'cancelled' && attempt.kill?.why === 'timeout';
   if (hasTimedOut) noteHealth(turn, attempt.backend, timeoutError(entry));

@@ -57,6 +57,12 @@ export interface UsedTokens extends TokenCounts {
   readonly decodeMs: number;
 }
 
+/** The tokens of an execution that did not succeed. */
+export interface CountedTokens extends TokenCounts {
+  /** It was ended before its provider had counted all that it charges for. */
+  readonly isPartial?: boolean | undefined;
+}
+
 /** How an execution ended, as reported by its backend. */
 export type Outcome =
   | { readonly ok: true; readonly result: Body; readonly usage?: UsedTokens }
@@ -64,9 +70,9 @@ export type Outcome =
       readonly ok: false;
       readonly error: ErrorInfo;
       readonly retryAfterMs?: number;
-      readonly usage?: TokenCounts;
+      readonly usage?: CountedTokens;
     }
-  | { readonly ok: 'cancelled'; readonly usage?: TokenCounts }
+  | { readonly ok: 'cancelled'; readonly usage?: CountedTokens }
   | TurnedAway;
 
 /** The provider behind the backend has done nothing for the job, and wants no other one for a while. */

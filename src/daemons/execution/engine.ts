@@ -25,7 +25,7 @@ export interface RunContext {
   readonly signal: AbortSignal;
   emit(piece: AnswerPiece): void;
   /** Keeps the tokens counted so far, which are reported with the end of the execution even if it fails or is cancelled. */
-  noteUsage(usage: Usage): void;
+  noteUsage(usage: Usage | undefined): void;
 }
 
 export interface Engine {

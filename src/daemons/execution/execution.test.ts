@@ -4,9 +4,9 @@ import { realEnv } from '../../kit/env/real.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { Execution } from './execution.ts';
 
-const stopped = (): Execution => {
+const begun = (): Execution => {
   const { clock } = realEnv();
-  const execution = new Execution({
+  return new Execution({
     owner: 'o',
     token: 't:1',
     jobId: 't',
@@ -14,6 +14,10 @@ const stopped = (): Execution => {
     clock,
     maxLogBytes: 1000,
   });
+};
+
+const stopped = (): Execution => {
+  const execution = begun();
   execution.cancel();
   return execution;
 };
@@ -25,4 +29,29 @@ test('a cancelled execution has ended as cancelled, unless its engine cannot say
   assert.deepEqual(execution.failure(new Error('aborted')).outcome, { ok: 'cancelled', usage });
   const { outcome } = stopped().failure(new OrchdError('UNKNOWN_OUTCOME', 'not confirmed'));
   assert.equal(outcome.ok === false && outcome.error.code, 'UNKNOWN_OUTCOME');
+});
+
+test('a request that nobody charges for has used nothing; of any other failure that is not known', () => {
+  const usageAfter = (
+    details: OrchdError['details'],
+    noted?: { prompt_tokens: number; completion_tokens: number },
+  ) => {
+    const execution = begun();
+    execution.noteUsage(noted);
+    const { outcome } = execution.failure(new OrchdError('EXECUTION_FAILED', 'no', details));
+    return outcome.ok === false && outcome.error.usage;
+  };
+  const nothing = { prompt_tokens: 0, completion_tokens: 0 };
+  const some = { prompt_tokens: 3, completion_tokens: 1 };
+  assert.deepEqual(usageAfter({ isUncharged: true }), nothing);
+  assert.deepEqual(usageAfter({ isUncharged: true }, some), some, 'what was counted');
+  assert.equal(usageAfter({}), undefined);
+  assert.equal(usageAfter({ isUncharged: true, turnedAway: 'overloaded' }), undefined);
+});
+
+test('tokens that turn out to be unknown are not reported as those that were known before', () => {
+  const execution = stopped();
+  execution.noteUsage({ prompt_tokens: 3, completion_tokens: 1 });
+  execution.noteUsage(undefined);
+  assert.deepEqual(execution.failure(new Error('aborted')).outcome, { ok: 'cancelled' });
 });

@@ -154,8 +154,8 @@ export class Execution {
     });
   }
 
-  /** Keeps the tokens counted so far, for an end that is no success. */
-  noteUsage(usage: Usage): void {
+  /** Keeps the tokens counted so far, for an end that is no success; undefined: they are not known. */
+  noteUsage(usage: Usage | undefined): void {
     this.#usage = usage;
   }
 
@@ -237,8 +237,11 @@ function endingOf(outcome: WorkerOutcome): Ending {
   return { outcome, type: 'error', data, resultChars: 0 };
 }
 
-function errorEvent(error: OrchdError, usage: Usage | undefined): ErrorEvent {
-  const { reason, retryAfterMs, turnedAway } = error.details;
+const NO_USAGE: Usage = { prompt_tokens: 0, completion_tokens: 0 };
+
+function errorEvent(error: OrchdError, noted: Usage | undefined): ErrorEvent {
+  const { reason, retryAfterMs, turnedAway, isUncharged = false } = error.details;
+  const usage = noted ?? (isUncharged && turnedAway === undefined ? NO_USAGE : undefined);
   return {
     code: error.code,
     message: error.message.slice(0, 2000),

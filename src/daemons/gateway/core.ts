@@ -5,7 +5,13 @@
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type GatewayState, QUEUE_OWNER, type SeatState, type SeatsOrder } from '../../model/gateway-wire.ts';
+import {
+  BATCH_DRIVERS,
+  type GatewayState,
+  QUEUE_OWNER,
+  type SeatState,
+  type SeatsOrder,
+} from '../../model/gateway-wire.ts';
 import type { Execution } from '../execution/execution.ts';
 import { type Admission, type ExecutionOffer, Executions } from '../execution/executions.ts';
 import { KeptEpochs } from '../execution/kept-epochs.ts';
@@ -183,6 +189,7 @@ export class GatewayCore implements Admission {
       high_priority_pending: seat.hasReservation(now),
       queued,
       finds: this.seats.abilitiesOf(seat).finds,
+      batched: BATCH_DRIVERS.has(driver),
     };
   }
 

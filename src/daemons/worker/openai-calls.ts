@@ -2,9 +2,11 @@
 import { OrchdError } from '../../model/errors.ts';
 import type { InferenceRequest } from '../../model/inference.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import { type ErrorReply, errorFromReply, protocolError, streamError } from '../../wire/dialects/errors.ts';
-import { objectOf } from '../../wire/dialects/json.ts';
-import { chatBody, DONE, embeddingRows, StreamedAnswer, usageOf } from '../../wire/dialects/openai-chat.ts';
+import { type ErrorReply, errorFromReply, streamError } from '../../wire/dialects/errors.ts';
+import { fieldsOf, objectOf } from '../../wire/dialects/json.ts';
+import { chatBody, DONE, embeddingRows, StreamedAnswer } from '../../wire/dialects/openai-chat.ts';
+import { protocolError } from '../../wire/dialects/protocol-error.ts';
+import { openAiUsage } from '../../wire/dialects/usage.ts';
 import type { StreamReply, Target } from '../../wire/outbound.ts';
 import { eachEvent } from '../../wire/sse-bytes.ts';
 import type { RunContext } from '../execution/engine.ts';
@@ -126,7 +128,8 @@ async function embed(
   if (status !== 200) throw errorFromReply({ status, headers, body: body.subarray(0, MAX_ERROR_BYTES) });
   const answer = objectOf(body.toString());
   const texts = request.work.kind === 'embeddings' ? request.work.texts : [];
-  const usage = usageOf(answer['usage']);
+  // Some servers say nothing about an output, because there is none.
+  const usage = openAiUsage({ completion_tokens: 0, ...fieldsOf(answer['usage']) });
   return { embeddings: embeddingRows(answer['data'], texts.length), ...(usage && { usage }) };
 }
 

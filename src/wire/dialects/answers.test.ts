@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import type { AnswerPiece } from '../../model/inference.ts';
 import type { Usage } from '../../model/worker-wire.ts';
 import { batchResult, batchState, resultLine } from './anthropic-batches.ts';
-import { messageResult, messageUsage } from './anthropic-messages.ts';
+import { messageResult } from './anthropic-messages.ts';
 import { MessageAnswer } from './anthropic-stream.ts';
-import { completionResult, StreamedAnswer, usageOf } from './openai-chat.ts';
+import { completionResult, StreamedAnswer } from './openai-chat.ts';
 import { hasEnded, responseResult } from './openai-responses.ts';
 import { ResponsesAnswer } from './openai-responses-stream.ts';
 
@@ -17,40 +17,9 @@ function listener() {
     pieces,
     usages,
     emit: (piece: AnswerPiece) => void pieces.push(piece),
-    noteUsage: (usage: Usage) => void usages.push(usage),
+    noteUsage: (usage: Usage | undefined) => void (usage && usages.push(usage)),
   };
 }
-
-test("Anthropic's tokens of caches are added to those of the prompt", () => {
-  const usage = {
-    input_tokens: 3,
-    cache_read_input_tokens: 5,
-    cache_creation_input_tokens: 7,
-    output_tokens: 2,
-  };
-  assert.deepEqual(messageUsage(usage), {
-    prompt_tokens: 15,
-    completion_tokens: 2,
-    cache_read_tokens: 5,
-    cache_write_tokens: 7,
-  });
-  assert.deepEqual(messageUsage({ input_tokens: 3, cache_read_input_tokens: null, output_tokens: 2 }), {
-    prompt_tokens: 3,
-    completion_tokens: 2,
-  });
-  assert.equal(messageUsage({}), undefined);
-});
-
-test("OpenAI's tokens of caches are part of those of the prompt", () => {
-  const usage = {
-    prompt_tokens: 15,
-    completion_tokens: 9,
-    prompt_tokens_details: { cached_tokens: 5 },
-    completion_tokens_details: { reasoning_tokens: 4 },
-  };
-  const expected = { prompt_tokens: 15, completion_tokens: 9, cache_read_tokens: 5, reasoning_tokens: 4 };
-  assert.deepEqual(usageOf(usage), expected);
-});
 
 const message = (...events: object[]) => {
   const heard = listener();
@@ -73,7 +42,7 @@ const stop = (index: number) => ({ type: 'content_block_stop', index });
 
 test('the tokens of the prompt are known with the first event of a message', () => {
   const { usages } = message(START);
-  assert.deepEqual(usages, [{ prompt_tokens: 3, completion_tokens: 1 }]);
+  assert.deepEqual(usages, [{ prompt_tokens: 3, completion_tokens: 1, partial: true }]);
 });
 
 test('later counts of a message replace earlier ones, where there are any', () => {

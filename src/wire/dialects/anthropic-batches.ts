@@ -2,8 +2,9 @@
 import { OrchdError } from '../../model/errors.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import { messageResult } from './anthropic-messages.ts';
-import { protocolError, providerStreamError, turnedAway } from './errors.ts';
+import { providerStreamError, turnedAway } from './errors.ts';
 import { fieldsOf, isCount, isObject, type JsonObject, textOr } from './json.ts';
+import { protocolError } from './protocol-error.ts';
 
 /** The body that creates a batch. `tag` names its only request. */
 export const batchBody = (tag: string, params: JsonObject): JsonObject => ({
@@ -62,13 +63,15 @@ export function batchResult(result: JsonObject): ExecutionResult {
       return messageResult(fieldsOf(result['message']));
     case 'errored': {
       const { error } = fieldsOf(result['error']);
-      throw providerStreamError(error ?? result['error'], false);
+      const failure = providerStreamError(error ?? result['error'], false);
+      throw new OrchdError(failure.code, failure.message, { ...failure.details, isUncharged: true });
     }
     case 'expired':
       throw turnedAway('overloaded', 'the provider did not come to it before the batch expired', undefined);
     case 'canceled':
       throw new OrchdError('EXECUTION_FAILED', 'the call was cancelled at the provider', {
         retriable: false,
+        isUncharged: true,
       });
     default:
       throw protocolError('sent a result of an unknown kind');

@@ -4,11 +4,12 @@
  */
 import { OrchdError } from '../../model/errors.ts';
 import type { InferenceRequest } from '../../model/inference.ts';
-import type { ExecutionResult, Usage } from '../../model/worker-wire.ts';
+import type { ExecutionResult } from '../../model/worker-wire.ts';
 import { chatMessages, type GivenMessage, refuseFields, unsupported } from './as-chat.ts';
 import { type ContentPart, partsOf } from './content.ts';
-import { fieldsOf, isCount, isObject, type JsonObject, listOf, textOr } from './json.ts';
+import { fieldsOf, isObject, type JsonObject, listOf, textOr } from './json.ts';
 import { resultOf, toolCall } from './openai-chat.ts';
+import { anthropicUsage } from './usage.ts';
 
 export const VERSION_HEADER = 'anthropic-version';
 export const ANTHROPIC_VERSION = '2026-10-21';
@@ -151,6 +152,7 @@ function callBlock(call: GivenMessage['calls'][number], field: string): JsonObje
   if (isObject(input)) return { type: 'tool_use', id, name, input };
   throw new OrchdError('INVALID_PARAMS', `"${field}" has a call whose arguments are no JSON object`, {
     field,
+    isUncharged: true,
   });
 }
 
@@ -183,22 +185,6 @@ export function messageResult(message: JsonObject): ExecutionResult {
     reasoning: textOf('thinking', 'thinking'),
     finish: finishOf(message['stop_reason']),
     calls,
-    usage: messageUsage(fieldsOf(message['usage'])),
+    usage: anthropicUsage(message['usage']),
   });
-}
-
-/** Anthropic's `input_tokens` are without those of caches. */
-export function messageUsage(usage: JsonObject): Usage | undefined {
-  const { input_tokens: input, output_tokens: output } = usage;
-  const { cache_read_input_tokens: read, cache_creation_input_tokens: written } = usage;
-  if (!isCount(input) && !isCount(output)) return undefined;
-  const thinking = fieldsOf(usage['output_tokens_details'])['thinking_tokens'];
-  const count = (value: unknown): number => (isCount(value) ? value : 0);
-  return {
-    prompt_tokens: count(input) + count(read) + count(written),
-    completion_tokens: count(output),
-    ...(isCount(read) && { cache_read_tokens: read }),
-    ...(isCount(written) && { cache_write_tokens: written }),
-    ...(isCount(thinking) && { reasoning_tokens: thinking }),
-  };
 }

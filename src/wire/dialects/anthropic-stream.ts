@@ -4,10 +4,12 @@
  * outside of the blocks does no harm.
  */
 import type { ExecutionResult, Usage } from '../../model/worker-wire.ts';
-import { finishOf, messageUsage } from './anthropic-messages.ts';
-import { protocolError, providerStreamError } from './errors.ts';
+import { finishOf } from './anthropic-messages.ts';
+import { providerStreamError } from './errors.ts';
 import { fieldsOf, type JsonObject, objectOf, textOr } from './json.ts';
 import { type AnswerListener, MAX_ANSWER_CHARS, resultOf, toolCall } from './openai-chat.ts';
+import { protocolError } from './protocol-error.ts';
+import { anthropicUsage, laterCounts, partOf, tellsUsage } from './usage.ts';
 
 const MAX_BLOCKS = 10_000;
 
@@ -29,7 +31,7 @@ export class MessageAnswer {
   readonly #listener: AnswerListener;
   readonly #blocks: Block[] = [];
   readonly #calls: PartialCall[] = [];
-  /** The counts of `message_start`, overwritten by those of `message_delta`. */
+  /** The counts of `message_start` with those of `message_delta`. */
   #counts: JsonObject = {};
   #usage: Usage | undefined;
   #text = '';
@@ -59,7 +61,7 @@ export class MessageAnswer {
     switch (event['type']) {
       case 'message_start':
         this.#hasBegun = true;
-        return this.#count(fieldsOf(fieldsOf(event['message'])['usage']));
+        return this.#count(fieldsOf(event['message'])['usage']);
       case 'content_block_start':
         return this.#begin(event['index'], fieldsOf(event['content_block']));
       case 'content_block_delta':
@@ -69,7 +71,7 @@ export class MessageAnswer {
         return;
       case 'message_delta':
         this.#stopReason = fieldsOf(event['delta'])['stop_reason'] ?? this.#stopReason;
-        return this.#count(fieldsOf(event['usage']));
+        return this.#count(event['usage']);
       case 'message_stop':
         this.#ended = true;
         return;
@@ -90,12 +92,12 @@ export class MessageAnswer {
     });
   }
 
-  /** The counts are cumulative: those that come later replace the earlier ones. */
-  #count(counts: JsonObject): void {
-    const known = Object.entries(counts).filter(([, value]) => value !== null && value !== undefined);
-    this.#counts = { ...this.#counts, ...Object.fromEntries(known) };
-    this.#usage = messageUsage(this.#counts);
-    if (this.#usage) this.#listener.noteUsage(this.#usage);
+  /** What comes before the stop reason is only a part of what is charged, should nothing follow it. */
+  #count(told: unknown): void {
+    if (!tellsUsage(told)) return;
+    this.#counts = laterCounts(this.#counts, fieldsOf(told));
+    this.#usage = anthropicUsage(this.#counts);
+    this.#listener.noteUsage(this.finished ? this.#usage : partOf(this.#usage));
   }
 
   #begin(index: unknown, block: JsonObject): void {

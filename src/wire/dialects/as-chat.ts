@@ -50,4 +50,4 @@ export function refuseFields({ body }: InferenceRequest, names: readonly string[
 }
 
 export const unsupported = (what: string, field: string): OrchdError =>
-  new OrchdError('UNSUPPORTED', `this provider does not support ${what}`, { field });
+  new OrchdError('UNSUPPORTED', `this provider does not support ${what}`, { field, isUncharged: true });

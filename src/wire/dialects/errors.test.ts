@@ -77,3 +77,30 @@ test('a server of our own that has no room is busy, and one that is limited says
     turnedAway: 'rate_limited',
   });
 });
+
+test('the wait in the body of an error is read for providers, for servers of our own, and in streams', () => {
+  const error = { code: 'rate_limit_exceeded', message: 'Please try again in 1.5s.' };
+  assert.equal(providerError(reply(429, error), 0).details.retryAfterMs, 1500);
+  assert.equal(errorFromReply(reply(429, error)).details.retryAfterMs, 1500);
+  assert.equal(providerStreamError(error, false).details.retryAfterMs, 1500);
+  assert.equal(providerStreamError(error, true).details.retryAfterMs, undefined, 'it was not turned away');
+  const google = JSON.stringify([{ error: { code: 429, details: [{ retryDelay: '30s' }] } }]);
+  assert.equal(providerError(reply(429, google), 0).details.retryAfterMs, 30_000);
+});
+
+const CHARGES: [string, number, boolean | undefined, boolean | undefined][] = [
+  ['a request that is refused', 400, true, true],
+  ['a model that is not there', 404, true, true],
+  ['a failure that the provider owns to', 500, true, undefined],
+  ['a proxy that has lost the answer', 502, undefined, undefined],
+  ['a wrong key', 401, undefined, true],
+];
+for (const [what, status, provider, server] of CHARGES) {
+  test(`whether ${what} (${status}) is known to cost nothing`, () => {
+    const answer = reply(status, { message: 'no' });
+    assert.deepEqual(
+      [providerError(answer, 0).details.isUncharged, errorFromReply(answer).details.isUncharged],
+      [provider, server],
+    );
+  });
+}

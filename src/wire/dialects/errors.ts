@@ -6,7 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type ErrorDetails, OrchdError } from '../../model/errors.ts';
 import { type TurnedAwayReason, upstreamReason } from '../../model/reasons.ts';
-import { retryAfterMs } from './retry-after.ts';
+import { retryAfterIn, retryAfterMs } from './retry-after.ts';
 
 /** An answer with an error status; `body` is its beginning. */
 export interface ErrorReply {
@@ -23,7 +23,7 @@ const TOO_LONG =
 
 export function errorFromReply({ status, headers, body }: ErrorReply): OrchdError {
   const text = answered('upstream', status, body);
-  const wait = retryAfterMs(headers, MAX_SERVER_WAIT_MS, undefined);
+  const wait = retryAfterMs({ headers, error: errorIn(body) }, MAX_SERVER_WAIT_MS, undefined);
   const retryAfter: ErrorDetails = wait === undefined ? {} : { retryAfterMs: wait };
   if (status === 429) {
     const details = { ...retryAfter, policyLabel: 'upstream', turnedAway: 'rate_limited' } as const;
@@ -34,9 +34,11 @@ export function errorFromReply({ status, headers, body }: ErrorReply): OrchdErro
     return new OrchdError(
       'EXECUTION_FAILED',
       `the upstream does not accept the key of this worker (${status})`,
+      { isUncharged: true },
     );
   }
-  return requestError(status, text, status >= 500 || status === 408);
+  const isUncharged = status >= 400 && status < 500 && status !== 408;
+  return requestError(status, text, { retriable: status >= 500 || status === 408, isUncharged });
 }
 
 /** The error for an error object in the middle of a stream. */
@@ -46,9 +48,6 @@ export function streamError(error: unknown): OrchdError {
     ? new OrchdError('CONTEXT_TOO_LONG', message)
     : new OrchdError('EXECUTION_FAILED', `the upstream failed: ${message}`, { retriable: true });
 }
-
-export const protocolError = (what: string, reason?: 'connection_lost'): OrchdError =>
-  new OrchdError('WORKER_PROTOCOL', `the upstream ${what}`, reason === undefined ? {} : { reason });
 
 /** Error codes and types of providers that say why a request was turned away. */
 const TURNED_AWAY_CODES: ReadonlyMap<string, TurnedAwayReason> = new Map([
@@ -84,17 +83,19 @@ const ABOUT_THE_REQUEST: ReadonlySet<string> = new Set([
  * does a 503 whose error the provider does not name.
  */
 export function providerError(reply: ErrorReply, now: number): OrchdError {
-  const { status, body } = reply;
+  const { status, headers, body } = reply;
   const reason = turnedAwayBy(reply);
   // The provider's own message about a key may quote parts of it.
   const text =
     reason === 'auth_required'
       ? `the provider does not accept the key (${status})`
       : answered('provider', status, body);
-  if (reason !== undefined)
-    return turnedAway(reason, text, retryAfterMs(reply.headers, MAX_PROVIDER_WAIT_MS, now));
+  if (reason !== undefined) {
+    const wait = retryAfterMs({ headers, error: errorIn(body) }, MAX_PROVIDER_WAIT_MS, now);
+    return turnedAway(reason, text, wait);
+  }
   if (status > 500 || status === 408) return new OrchdError('UNKNOWN_OUTCOME', text);
-  return requestError(status, text, status === 500);
+  return requestError(status, text, { retriable: status === 500, isUncharged: status >= 400 });
 }
 
 function turnedAwayBy({ status, body }: ErrorReply): TurnedAwayReason | undefined {
@@ -121,7 +122,8 @@ export function providerStreamError(error: unknown, hasBegun: boolean): OrchdErr
   const text = `the provider failed: ${message}`;
   const codes = codesOf(error);
   const reason = codes.map((each) => TURNED_AWAY_CODES.get(each)).find((each) => each !== undefined);
-  if (reason !== undefined && !hasBegun) return turnedAway(reason, text, undefined);
+  if (reason !== undefined && !hasBegun)
+    return turnedAway(reason, text, retryAfterIn(error, MAX_PROVIDER_WAIT_MS));
   if (TOO_LONG.test(message)) return new OrchdError('CONTEXT_TOO_LONG', text);
   const retriable = !codes.some((code) => ABOUT_THE_REQUEST.has(code));
   return new OrchdError('EXECUTION_FAILED', text, { retriable });
@@ -146,12 +148,21 @@ export function turnedAway(reason: TurnedAwayReason, text: string, waitMs: numbe
 }
 
 /** The error for an answer that is about the request itself, or about the server. */
-function requestError(status: number, text: string, retriable: boolean): OrchdError {
+function requestError(
+  status: number,
+  text: string,
+  { retriable, isUncharged }: Required<Pick<ErrorDetails, 'retriable' | 'isUncharged'>>,
+): OrchdError {
+  const charge = isUncharged ? { isUncharged } : {};
   if ((status === 400 || status === 413 || status === 422) && TOO_LONG.test(text)) {
-    return new OrchdError('CONTEXT_TOO_LONG', text);
+    return new OrchdError('CONTEXT_TOO_LONG', text, charge);
   }
   const reason = upstreamReason(status);
-  return new OrchdError('EXECUTION_FAILED', text, { retriable, ...(reason !== undefined && { reason }) });
+  return new OrchdError('EXECUTION_FAILED', text, {
+    retriable,
+    ...charge,
+    ...(reason !== undefined && { reason }),
+  });
 }
 
 function answered(who: 'upstream' | 'provider', status: number, body: Buffer): string {
@@ -159,10 +170,11 @@ function answered(who: 'upstream' | 'provider', status: number, body: Buffer): s
   return detail === '' ? `the ${who} answered ${status}` : `the ${who} answered ${status}: ${detail}`;
 }
 
-/** The error object of a body; undefined where the body is no JSON object. */
+/** The error object of a body; undefined where the body is no JSON object. Google sends a list with one object. */
 function errorIn(body: Buffer): unknown {
   try {
-    const value = JSON.parse(body.toString()) as { error?: unknown } | null;
+    const parsed: unknown = JSON.parse(body.toString());
+    const value = (Array.isArray(parsed) ? parsed[0] : parsed) as { error?: unknown } | null | undefined;
     return typeof value === 'object' ? (value?.error ?? value ?? undefined) : undefined;
   } catch {
     return undefined;

@@ -1,5 +1,5 @@
 /** Reads the JSON of providers, which may be anything. */
-import { protocolError } from './errors.ts';
+import { protocolError } from './protocol-error.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 

@@ -5,8 +5,10 @@
 import type { OrchdError } from '../../model/errors.ts';
 import type { AnswerPiece, InferenceRequest } from '../../model/inference.ts';
 import type { ExecutionResult, ToolCall, Usage } from '../../model/worker-wire.ts';
-import { protocolError, streamError } from './errors.ts';
-import { fieldsOf, isCount, type JsonObject, listOf, objectOf, textOr } from './json.ts';
+import { streamError } from './errors.ts';
+import { fieldsOf, type JsonObject, listOf, objectOf, textOr } from './json.ts';
+import { protocolError } from './protocol-error.ts';
+import { openAiUsage, partOf, tellsUsage } from './usage.ts';
 
 /** The longest answer: one that never ends must not fill the memory. */
 export const MAX_ANSWER_CHARS = 16 * 2 ** 20;
@@ -64,7 +66,8 @@ interface PartialToolCall {
 
 export interface AnswerListener {
   emit(piece: AnswerPiece): void;
-  noteUsage(usage: Usage): void;
+  /** Undefined: the provider has told something that cannot be read. */
+  noteUsage(usage: Usage | undefined): void;
 }
 
 /** Assembles an answer from the chunks of its stream. */
@@ -77,6 +80,7 @@ export class StreamedAnswer {
   #chars = 0;
   #finish: ExecutionResult['finish_reason'];
   #usage: Usage | undefined;
+  #hasCounted = false;
 
   constructor(
     listener: AnswerListener,
@@ -96,10 +100,13 @@ export class StreamedAnswer {
     const chunk = objectOf(data);
     if (chunk['error'] !== undefined && chunk['error'] !== null)
       throw this.#errorOf(chunk['error'], this.#hasBegun());
-    this.#noteUsage(usageOf(chunk['usage']));
     const { choices } = chunk;
     if (!Array.isArray(choices)) throw protocolError('sent a piece without choices');
-    const choice = choices[0] as JsonObject | undefined;
+    this.#addChoice(choices[0] as JsonObject | undefined);
+    this.#noteUsage(chunk['usage']);
+  }
+
+  #addChoice(choice: JsonObject | undefined): void {
     if (!choice) return;
     const delta = (choice['delta'] ?? {}) as JsonObject;
     this.#addReasoning(delta['reasoning_content'] ?? delta['reasoning']);
@@ -121,14 +128,15 @@ export class StreamedAnswer {
   }
 
   #hasBegun(): boolean {
-    return this.#chars > 0 || this.#usage !== undefined;
+    return this.#chars > 0 || this.#hasCounted;
   }
 
-  /** The last count is the valid one: a server that counts twice has not used twice as much. */
-  #noteUsage(usage: Usage | undefined): void {
-    if (!usage) return;
-    this.#usage = usage;
-    this.#listener.noteUsage(usage);
+  /** What comes before the finish reason is only a part of what is charged, should nothing follow it. */
+  #noteUsage(told: unknown): void {
+    if (!tellsUsage(told)) return;
+    this.#hasCounted = true;
+    this.#usage = openAiUsage(told);
+    this.#listener.noteUsage(this.finished ? this.#usage : partOf(this.#usage));
   }
 
   #addText(text: unknown): void {
@@ -219,23 +227,8 @@ export function completionResult(completion: JsonObject): ExecutionResult {
       const { name, arguments: given } = fieldsOf(called);
       return toolCall(textOr(id), textOr(name), textOr(given));
     }),
-    usage: usageOf(completion['usage']),
+    usage: openAiUsage(completion['usage']),
   });
-}
-
-export function usageOf(value: unknown): Usage | undefined {
-  const fields = (value ?? {}) as JsonObject;
-  const { prompt_tokens: prompt, completion_tokens: completion } = fields;
-  if (!isCount(prompt)) return undefined;
-  const { cached_tokens: cached, cache_write_tokens: written } = fieldsOf(fields['prompt_tokens_details']);
-  const reasoning = fieldsOf(fields['completion_tokens_details'])['reasoning_tokens'];
-  return {
-    prompt_tokens: prompt,
-    completion_tokens: isCount(completion) ? completion : 0,
-    ...(isCount(cached) && { cache_read_tokens: cached }),
-    ...(isCount(written) && { cache_write_tokens: written }),
-    ...(isCount(reasoning) && { reasoning_tokens: reasoning }),
-  };
 }
 
 /** The rows of an answer to `/v1/embeddings`, in the order of the texts. */

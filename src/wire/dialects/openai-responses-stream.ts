@@ -1,9 +1,11 @@
 /** Assembles the pieces of an answer from the stream of `/v1/responses`, or from the response that it ended with. */
 import type { ExecutionResult } from '../../model/worker-wire.ts';
-import { protocolError, providerStreamError } from './errors.ts';
+import { providerStreamError } from './errors.ts';
 import { fieldsOf, type JsonObject, listOf, objectOf, textOr } from './json.ts';
 import { type AnswerListener, MAX_ANSWER_CHARS } from './openai-chat.ts';
-import { callsIn, hasEnded, reasoningIn, responseResult, responseUsage, textIn } from './openai-responses.ts';
+import { callsIn, hasEnded, reasoningIn, responseResult, textIn } from './openai-responses.ts';
+import { protocolError } from './protocol-error.ts';
+import { openAiUsage, partOf, tellsUsage } from './usage.ts';
 
 /** Events that wait for one with a lower number. */
 const MAX_WAITING = 1000;
@@ -58,8 +60,7 @@ export class ResponsesAnswer {
 
   /** Takes the response that has ended, emits what its stream has not brought, and returns its result. */
   finish(response: JsonObject): ExecutionResult {
-    const usage = responseUsage(response['usage']);
-    if (usage) this.#listener.noteUsage(usage);
+    if (tellsUsage(response['usage'])) this.#listener.noteUsage(openAiUsage(response['usage']));
     const result = responseResult(response);
     const output = listOf(response['output']).map(fieldsOf);
     this.#emitRest(output);
@@ -85,9 +86,10 @@ export class ResponsesAnswer {
     if (response === undefined || response === null) return;
     const fields = fieldsOf(response);
     if (typeof fields['id'] === 'string') this.#id ??= fields['id'];
-    const usage = responseUsage(fields['usage']);
-    if (usage) this.#listener.noteUsage(usage);
-    if (hasEnded(fields)) this.#response = fields;
+    const isLast = hasEnded(fields);
+    const usage = openAiUsage(fields['usage']);
+    if (tellsUsage(fields['usage'])) this.#listener.noteUsage(isLast ? usage : partOf(usage));
+    if (isLast) this.#response = fields;
   }
 
   /** A response that has an id was accepted. */

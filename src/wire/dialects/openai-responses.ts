@@ -8,8 +8,9 @@ import type { ExecutionResult, ToolCall, Usage } from '../../model/worker-wire.t
 import { chatMessages, type GivenMessage, refuseFields, unsupported } from './as-chat.ts';
 import { type ContentPart, partsOf } from './content.ts';
 import { providerStreamError } from './errors.ts';
-import { fieldsOf, isCount, type JsonObject, listOf, textOr } from './json.ts';
+import { fieldsOf, type JsonObject, listOf, textOr } from './json.ts';
 import { resultOf, toolCall } from './openai-chat.ts';
+import { openAiUsage } from './usage.ts';
 
 /** Fields of our requests that this API has nothing for. */
 const NOT_THERE = [
@@ -126,7 +127,7 @@ export const hasEnded = ({ status }: JsonObject): boolean => LAST_STATUSES.has(s
 /** The result of a response that has ended; throws an OrchdError where it has not succeeded. */
 export function responseResult(response: JsonObject): ExecutionResult {
   const { status } = response;
-  const usage = responseUsage(response['usage']);
+  const usage = openAiUsage(response['usage']);
   if (status === 'failed') throw providerStreamError(response['error'], hasWork(response, usage));
   if (status === 'cancelled') {
     throw new OrchdError('EXECUTION_FAILED', 'the call was cancelled at the provider', { retriable: false });
@@ -171,18 +172,3 @@ export const callsIn = (output: readonly JsonObject[]): ToolCall[] =>
   output
     .filter(({ type }) => type === 'function_call')
     .map((item) => toolCall(textOr(item['call_id']), textOr(item['name']), textOr(item['arguments'])));
-
-export function responseUsage(value: unknown): Usage | undefined {
-  const fields = fieldsOf(value);
-  const { input_tokens: input, output_tokens: output } = fields;
-  if (!isCount(input)) return undefined;
-  const { cached_tokens: cached, cache_write_tokens: written } = fieldsOf(fields['input_tokens_details']);
-  const reasoning = fieldsOf(fields['output_tokens_details'])['reasoning_tokens'];
-  return {
-    prompt_tokens: input,
-    completion_tokens: isCount(output) ? output : 0,
-    ...(isCount(cached) && { cache_read_tokens: cached }),
-    ...(isCount(written) && { cache_write_tokens: written }),
-    ...(isCount(reasoning) && { reasoning_tokens: reasoning }),
-  };
-}

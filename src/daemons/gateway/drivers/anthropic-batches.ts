@@ -12,9 +12,9 @@ import {
   resultLine,
 } from '../../../wire/dialects/anthropic-batches.ts';
 import { messagesBody, VERSION_HEADER, versionFor } from '../../../wire/dialects/anthropic-messages.ts';
-import { protocolError } from '../../../wire/dialects/errors.ts';
 import { fieldsOf, type JsonObject, listOf, objectOf } from '../../../wire/dialects/json.ts';
 import { emitWhole } from '../../../wire/dialects/openai-chat.ts';
+import { protocolError } from '../../../wire/dialects/protocol-error.ts';
 import type { Driver, DriverAbilities, DriverCall, EarlierCall } from '../driver.ts';
 import { isAborted, isLost, type ProviderApi, unconfirmed } from './provider-api.ts';
 
@@ -92,7 +92,7 @@ export class AnthropicBatchesDriver implements Driver {
     try {
       const line = await this.#api.poll(signal, this.#api.times.waitMs, () => this.#look(id, call, signal));
       const result = batchResult(line);
-      if (result.usage) call.noteUsage(result.usage);
+      call.noteUsage(result.usage);
       emitWhole(result, call.emit);
       return result;
     } catch (error) {
@@ -182,12 +182,12 @@ export class AnthropicBatchesDriver implements Driver {
 
 const pathOf = (id: string): string => `${PATH}/${encodeURIComponent(id)}`;
 
-/** A request that was cancelled before it was begun has no usage. */
+/** Notes what a request of a batch that was cancelled has used: it may have ended before, and else is not charged for. */
 function noteUsageIn(line: JsonObject, { noteUsage }: Batched): void {
   try {
-    const { usage } = batchResult(line);
-    if (usage) noteUsage(usage);
-  } catch {
-    // It has ended without a message.
+    noteUsage(batchResult(line).usage);
+  } catch (error) {
+    if (error instanceof OrchdError && error.details.isUncharged)
+      noteUsage({ prompt_tokens: 0, completion_tokens: 0 });
   }
 }

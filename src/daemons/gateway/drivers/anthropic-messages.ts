@@ -8,7 +8,7 @@ import {
   versionFor,
 } from '../../../wire/dialects/anthropic-messages.ts';
 import { MessageAnswer } from '../../../wire/dialects/anthropic-stream.ts';
-import { protocolError } from '../../../wire/dialects/errors.ts';
+import { protocolError } from '../../../wire/dialects/protocol-error.ts';
 import type { StreamReply } from '../../../wire/outbound.ts';
 import { pulledEvents } from '../../../wire/pulled-events.ts';
 import type { Driver, DriverAbilities, DriverCall } from '../driver.ts';

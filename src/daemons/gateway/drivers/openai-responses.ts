@@ -6,8 +6,9 @@
 import { OrchdError } from '../../../model/errors.ts';
 import type { ExecutionResult } from '../../../model/worker-wire.ts';
 import { type JsonObject, objectOf } from '../../../wire/dialects/json.ts';
-import { hasEnded, responsesBody, responseUsage } from '../../../wire/dialects/openai-responses.ts';
+import { hasEnded, responsesBody } from '../../../wire/dialects/openai-responses.ts';
 import { ResponsesAnswer } from '../../../wire/dialects/openai-responses-stream.ts';
+import { openAiUsage, tellsUsage } from '../../../wire/dialects/usage.ts';
 import { pulledEvents } from '../../../wire/pulled-events.ts';
 import type { Driver, DriverAbilities, DriverCall, EarlierCall } from '../driver.ts';
 import { MAX_EVENT_CHARS } from './anthropic-messages.ts';
@@ -145,7 +146,6 @@ const pathOf = (id: string): string => `${PATH}/${encodeURIComponent(id)}`;
 /** Notes what a response that has ended has used; undefined if it has not ended. */
 function noteEnd(response: JsonObject, { noteUsage }: Listened): true | undefined {
   if (!hasEnded(response)) return undefined;
-  const usage = responseUsage(response['usage']);
-  if (usage) noteUsage(usage);
+  if (tellsUsage(response['usage'])) noteUsage(openAiUsage(response['usage']));
   return true;
 }

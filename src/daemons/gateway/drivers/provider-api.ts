@@ -10,8 +10,9 @@ import { type BackoffPolicy, backoffMs } from '../../../kit/backoff.ts';
 import type { Env } from '../../../kit/env/env.ts';
 import { pause } from '../../../kit/pause.ts';
 import { type ErrorCode, OrchdError, toOrchdError } from '../../../model/errors.ts';
-import { protocolError, providerError } from '../../../wire/dialects/errors.ts';
+import { providerError } from '../../../wire/dialects/errors.ts';
 import { type JsonObject, objectOf } from '../../../wire/dialects/json.ts';
+import { protocolError } from '../../../wire/dialects/protocol-error.ts';
 import { type Address, Outbound, type StreamReply, type Target } from '../../../wire/outbound.ts';
 import { isEventStream, readErrorBody } from '../../worker/openai-calls.ts';
 
