@@ -131,9 +131,10 @@ export class EngineKit {
   readonly events: { readonly event: EngineEvent; readonly now: number }[] = [];
   now = START;
 
-  constructor(settings: Partial<EngineSettings> = {}, random: () => number = () => 0) {
-    this.engine = new Engine({ settings: { ...SETTINGS, ...settings }, random });
-    this.step({ type: 'open', owner: 'kit' });
+  /** `engine`: one that has records already, and that the caller opens. */
+  constructor(settings: Partial<EngineSettings> = {}, random: () => number = () => 0, engine?: Engine) {
+    this.engine = engine ?? new Engine({ settings: { ...SETTINGS, ...settings }, random });
+    if (!engine) this.step({ type: 'open', owner: 'kit' });
   }
 
   step(event: EngineEvent): Step {

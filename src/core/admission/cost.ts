@@ -15,7 +15,7 @@ export function checkCost(turn: Turn, submission: Submission): void {
   const checks = new StartChecks(turn, { ...submission, ancestors }, spec.model, turn.now);
   let refusal: OrchdError | undefined;
   for (const backend of turn.fleet.findOrCreateLane(submission).backends) {
-    const obstacle = checks.obstacle(backend, () => true);
+    const obstacle = checks.obstacle(backend, () => false);
     if (!obstacle || !('never' in obstacle)) return;
     const { message, reason } = obstacle.never;
     const field = reason === 'unbounded_cost' ? { field: 'max_tokens' } : {};

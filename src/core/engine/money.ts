@@ -10,5 +10,9 @@ export interface MoneyEvent {
 }
 
 export const money = {
-  prices: needsDiskSpace((turn, { prices, by }) => setPrices(turn, prices, by)),
+  prices: needsDiskSpace((turn, { prices, by }) => {
+    const record = setPrices(turn, prices, by);
+    turn.queue.pricesChanged();
+    return record;
+  }),
 } satisfies Handlers<MoneyEvent>;

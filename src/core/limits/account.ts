@@ -83,6 +83,7 @@ export class Account {
   kept(now: number): Omit<SpentRecord, 'v' | 'at'> | undefined {
     if (!this.limit || (this.limit.tokenBudget === undefined && !this.requests && !this.tokens))
       return undefined;
+    this.#roll(now);
     this.requests?.refill(now);
     this.tokens?.refill(now);
     const { start } = this.#window;

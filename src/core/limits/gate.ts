@@ -17,15 +17,17 @@ export class Gate {
   readonly name: string;
   readonly limit: Limit;
   readonly #window: BudgetWindow;
+  /** Open attempts, also those that use no slot any more because their executor is gone. */
+  open = 0;
   /** Open attempts that use a slot. */
   running = 0;
   /** Micro-units that open attempts hold. */
   reserved = 0;
   /** Micro-units that closed attempts have cost in the present window. */
   settled = 0;
-  /** Jobs that were let through to their lane and have not been claimed yet; written by queue/. */
-  woken = 0;
-  /** Jobs that wait at this gate; written by queue/. */
+  /** Groups of jobs that pass this gate, at whichever gate they wait; written by queue/, like `waiting`. */
+  groups = 0;
+  /** Jobs that wait at this gate. */
   waiting = 0;
 
   constructor(name: string, limit: Limit, now: number) {
@@ -45,7 +47,7 @@ export class Gate {
 
   /** How many more attempts may run. */
   get room(): number {
-    return (this.limit.running ?? Number.POSITIVE_INFINITY) - this.running - this.woken;
+    return (this.limit.running ?? Number.POSITIVE_INFINITY) - this.running;
   }
 
   /** Whether an attempt that holds so much may start now. */
@@ -98,7 +100,6 @@ export class Gate {
 
   /** Whether a new gate would be in the same state, so that this one can be dropped. */
   get isIdle(): boolean {
-    const { running, reserved, settled, woken, waiting } = this;
-    return running === 0 && reserved === 0 && settled === 0 && woken === 0 && waiting === 0;
+    return this.open === 0 && this.settled === 0 && this.groups === 0;
   }
 }

@@ -24,8 +24,6 @@ export class Gates {
   version = 0;
   /** Gates whose spent record is out of date. */
   readonly dirty = new Set<Gate>();
-  /** Gates that held something up: only their windows have to be watched. */
-  readonly shut = new Set<Gate>();
   readonly #maxGates: number;
   readonly #gates = new Map<string, Gate>();
   #table = new LimitTable([]);
@@ -34,6 +32,12 @@ export class Gates {
   #hasHard = false;
   #spent: (scope: string) => SpentRecord | undefined = () => undefined;
   #sweep: Iterator<Gate> | undefined;
+  /** Gates that hold something up until their window is over. */
+  readonly #shut = new Set<Gate>();
+  /** No window of a gate in `#shut` is over before this instant. */
+  #nextRoll = Number.POSITIVE_INFINITY;
+  /** Gates in `#shut` whose next window has begun. */
+  #rolled: Gate[] = [];
 
   constructor(maxGates: number = MAX_GATES) {
     this.#maxGates = maxGates;
@@ -61,7 +65,9 @@ export class Gates {
     this.#gates.clear();
     this.#sweep = undefined;
     this.dirty.clear();
-    this.shut.clear();
+    this.#shut.clear();
+    this.#nextRoll = Number.POSITIVE_INFINITY;
+    this.#rolled = [];
     this.version++;
   }
 
@@ -69,7 +75,7 @@ export class Gates {
   of(ask: GatedAsk, model: string | undefined, now: number): Gate[] {
     const gates: Gate[] = [];
     if (this.isEmpty) return gates;
-    this.#sweepSome();
+    this.#sweepSome(now);
     const { tenant, submittedBy, spec, route, ancestors } = ask;
     const add = (kind: string, scope: () => string): void => {
       if (this.#kinds.has(kind)) this.#add(gates, scope(), now);
@@ -96,35 +102,39 @@ export class Gates {
     return this.#kinds.has('pool') ? this.find(scopes.pool(name), now) : undefined;
   }
 
-  /** The gate of a scope, or the one that it shares; undefined if its starts are not limited. */
+  /** The gate of a scope in its present window, or the one that it shares; undefined if its starts are not limited. */
   find(scope: string, now: number): Gate | undefined {
     const known = this.#gates.get(scope);
-    if (known) return known;
+    if (known) return this.#roll(known, now);
     const limit = this.#table.find(scope);
     if (!limit) return undefined;
     const isShared = this.#gates.size >= this.#maxGates && limit.scope.endsWith('*');
     const name = isShared ? (patternOf(scope) ?? limit.scope) : scope;
-    const gate = this.#gates.get(name) ?? new Gate(name, limit, now);
-    if (!this.#gates.has(name)) {
-      this.#gates.set(name, gate);
-      const spent = this.#spent(name);
-      if (spent) gate.resume(spent);
-    }
+    const shared = this.#gates.get(name);
+    if (shared) return this.#roll(shared, now);
+    const gate = new Gate(name, limit, now);
+    this.#gates.set(name, gate);
+    const spent = this.#spent(name);
+    if (spent) gate.resume(spent);
     return gate;
   }
 
   /** An attempt passes its gates; `reserved` is what it holds. */
   begin(gates: readonly Gate[], reserved: number): void {
-    if (reserved > 0) for (const gate of gates) gate.reserved += reserved;
+    for (const gate of gates) {
+      gate.open++;
+      gate.reserved += reserved;
+    }
   }
 
   /** An attempt is closed: what it held is replaced by what it has cost. */
   settle(gates: readonly Gate[], reserved: number, cost: number, now: number): void {
     for (const gate of gates) {
-      gate.roll(now);
+      this.#roll(gate, now);
+      gate.open--;
       gate.reserved -= reserved;
-      gate.settled += cost;
       if (gate.limit.costBudget === undefined) continue;
+      gate.settled += cost;
       this.dirty.add(gate);
     }
     this.version++;
@@ -135,22 +145,31 @@ export class Gates {
     if (by < 0) this.version++;
   }
 
-  /** Begins the windows that are due of gates that hold something up. Returns those. */
-  rollDue(now: number): Gate[] {
-    const rolled: Gate[] = [];
-    for (const gate of this.shut) {
-      if (!gate.roll(now)) continue;
-      this.shut.delete(gate);
-      rolled.push(gate);
+  /** The gate holds something up: its next window may let it go. */
+  shut(gate: Gate): void {
+    if (gate.rollsAt === Number.POSITIVE_INFINITY) return;
+    this.#shut.add(gate);
+    this.#nextRoll = Math.min(this.#nextRoll, gate.rollsAt);
+  }
+
+  /** Begins the windows that are due of gates that hold something up. Returns those in which one has begun. */
+  rollDue(now: number): readonly Gate[] {
+    if (now >= this.#nextRoll) {
+      this.#nextRoll = Number.POSITIVE_INFINITY;
+      for (const gate of this.#shut) {
+        this.#roll(gate, now);
+        if (this.#shut.has(gate)) this.#nextRoll = Math.min(this.#nextRoll, gate.rollsAt);
+      }
     }
-    if (rolled.length > 0) this.version++;
+    if (this.#rolled.length === 0) return NONE;
+    const rolled = this.#rolled;
+    this.#rolled = [];
+    this.version++;
     return rolled;
   }
 
   nextRoll(): number {
-    let next = Number.POSITIVE_INFINITY;
-    for (const gate of this.shut) next = Math.min(next, gate.rollsAt);
-    return next;
+    return this.#nextRoll;
   }
 
   values(): IterableIterator<Gate> {
@@ -159,20 +178,33 @@ export class Gates {
 
   #add(gates: Gate[], scope: string, now: number): void {
     const gate = this.find(scope, now);
-    if (!gate || gates.includes(gate)) return;
-    gate.roll(now);
-    gates.push(gate);
+    if (gate && !gates.includes(gate)) gates.push(gate);
   }
 
-  #sweepSome(): void {
+  /** Begins the present window of the gate. Whoever comes first may do that: what the gate holds up is told by rollDue. */
+  #roll(gate: Gate, now: number): Gate {
+    if (!gate.roll(now)) return gate;
+    if (gate.limit.costBudget !== undefined) this.dirty.add(gate);
+    if (this.#shut.delete(gate)) this.#rolled.push(gate);
+    return gate;
+  }
+
+  /** Drops idle gates. One whose window is over is stored first, so that its spent record goes too. */
+  #sweepSome(now: number): void {
     for (let looked = 0; looked < SWEPT_PER_CALL; looked++) {
       this.#sweep ??= this.#gates.values();
       const { value, done } = this.#sweep.next();
-      if (done) this.#sweep = undefined;
-      else if (value.isIdle && !this.dirty.has(value)) this.#gates.delete(value.name);
+      if (done) {
+        this.#sweep = undefined;
+        continue;
+      }
+      this.#roll(value, now);
+      if (value.isIdle && !this.dirty.has(value)) this.#gates.delete(value.name);
     }
   }
 }
+
+const NONE: readonly Gate[] = [];
 
 const kindOf = (scope: string): string => {
   const colon = scope.indexOf(':');

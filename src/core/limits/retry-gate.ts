@@ -31,7 +31,7 @@ export class RetryGate extends Gate {
   }
 
   override get room(): number {
-    return Math.max(0, Math.floor(this.#left)) + this.#extra - this.woken;
+    return Math.max(0, Math.floor(this.#left)) + this.#extra;
   }
 
   get #left(): number {
@@ -72,6 +72,6 @@ export class RetryGate extends Gate {
   }
 
   override get isIdle(): boolean {
-    return this.woken === 0 && this.waiting === 0 && this.#starts === 0 && this.#retries === 0;
+    return this.groups === 0 && this.#starts === 0 && this.#retries === 0;
   }
 }

@@ -44,10 +44,17 @@ export class Lane extends LaneQueue {
   lastOrder: number | undefined;
   /** A text for callers: what the jobs of this lane wait for, or why no worker is started for them; set by workers/plan.ts. */
   waitsFor: string | undefined;
-  /** The version of the gates at which the next job could not start: it is looked at again when they have changed. */
-  heldAt: number | undefined;
-  /** The gate that holds up this lane, if one does. */
-  heldBy: Gate | undefined;
+  /** Why the next job could not start: it is looked at again when something of this has changed. */
+  held: HeldLane | undefined;
+}
+
+/** A lane whose next job cannot start, although a backend is free. */
+export interface HeldLane {
+  readonly next: JobEntry;
+  /** The version of the gates. */
+  readonly at: number;
+  /** The gate that holds it up, if one does. */
+  readonly by: Gate | undefined;
 }
 
 function noteFormer({ need, formerBackends }: Lane, { name, formerModels }: BackendInfo): void {
@@ -305,10 +312,8 @@ export class Fleet {
     return this.#used.get(name) ?? 0;
   }
 
-  /** Call after the ready jobs of a lane or its free backends have changed. */
+  /** Call after the number of ready jobs in a lane has changed. */
   updateLane(lane: Lane): void {
-    // Another job may be next, or another backend may take it.
-    lane.heldAt = undefined;
     if (lane.size > 0) this.#empty.delete(lane);
     if (lane.size === 0) {
       this.#empty.add(lane);
@@ -351,6 +356,7 @@ export class Fleet {
     backend.free = free;
     for (const lane of backend.lanes) {
       lane.freeBackends += free ? 1 : -1;
+      if (free) lane.held = undefined;
       this.updateLane(lane);
     }
   }
@@ -359,7 +365,9 @@ export class Fleet {
     if (!fits(lane.need, backend.info)) return;
     lane.backends.push(backend);
     backend.lanes.push(lane);
-    if (backend.free) lane.freeBackends++;
+    if (!backend.free) return;
+    lane.freeBackends++;
+    lane.held = undefined;
   }
 
   #unlink(backend: BackendEntry): void {

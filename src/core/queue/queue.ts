@@ -10,12 +10,12 @@ import type { AttemptRecord, JobClass } from '../../model/records.ts';
 import { usesSlot } from '../../model/states.ts';
 import type { Gate } from '../limits/gate.ts';
 import { Gates, isBroad } from '../limits/gates.ts';
-import { RetryGate } from '../limits/retry-gate.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { StateFollower } from '../state/state.ts';
-import { Fleet, laneOf } from './fleet.ts';
-import { GateList, GateLists } from './gate-lists.ts';
+import { Fleet, type Lane, laneOf } from './fleet.ts';
+import { ahead, GateGroup } from './gate-group.ts';
+import { GateLists, isLetThrough, type WaitsFor } from './gate-lists.ts';
 import { laneKey } from './lane.ts';
 import { Retries } from './retries.ts';
 import { StartRate } from './start-rate.ts';
@@ -29,12 +29,14 @@ const NO_GATES: readonly Gate[] = [];
 const gatesOf = ({ quota }: JobEntry): readonly Gate[] =>
   Array.isArray(quota) ? (quota as readonly Gate[]) : NO_GATES;
 
-/** A job that comes later waits behind those that wait already. */
-export const isFull = (gate: Gate): boolean => gate.room <= 0 || gate.waiting > 0;
+/** Whether jobs may have to wait at this gate, one by one. */
+const holdsJobs = (gate: Gate): boolean => !isBroad(gate) && (gate.limitsStarts || gate.isHard);
 
-/** Whether the gate has let this job through, and so keeps room for it. */
-export const hasLetThrough = (gate: Gate, { quota }: JobEntry): boolean =>
-  quota instanceof GateList && quota.gate === gate;
+/** Whether the job goes next in its lane, and a backend is free for it. */
+function isNextInLane(entry: JobEntry): boolean {
+  const lane = laneOf(entry);
+  return (lane?.freeBackends ?? 0) > 0 && lane?.queueOf(entry.ask.spec.priority).head() === entry;
+}
 
 /** The model that an attempt of the job is for. */
 export const modelOf = ({ ask, job, open }: JobEntry): string | undefined =>
@@ -52,7 +54,10 @@ export class Queue implements StateFollower {
   claimsFrom = 0;
   readonly gates = new Gates();
   readonly #retries: Retries;
-  readonly #lists = new GateLists();
+  readonly #lists = new GateLists((gate) => this.#retries.hold(gate));
+  /** Of each broad gate whose budget holds up lanes: the first of the jobs that are next there. */
+  readonly #firstHeld = new Map<Gate, JobEntry>();
+  readonly #isFree = (lane: string): boolean => (this.fleet.lanes.get(lane)?.freeBackends ?? 0) > 0;
   /** More jobs are to be parked or let through than one step does: the next tick goes on. */
   isUnfinished = false;
 
@@ -63,26 +68,48 @@ export class Queue implements StateFollower {
 
   ready(entry: JobEntry, readyAt: number, now: number): void {
     if (entry.isWaiting) return;
-    if (entry.quota instanceof GateList && !entry.lane) {
+    if (entry.quota instanceof GateGroup && !entry.lane) {
       entry.parked = 'quota';
       return;
     }
     entry.readyAt = readyAt;
-    const gate = this.#fullGate(entry, now);
-    if (gate) this.#wait(entry, gate, false);
+    if (this.#lists.parkLate(entry)) return;
+    const gates = this.gatesOf(entry, now);
+    const full = gates.find((gate) => !isBroad(gate) && this.isFull(gate, entry));
+    if (full) this.#lists.park(entry, laneKey(entry.ask), gates.filter(holdsJobs), full, 'running');
     else this.#enterLane(entry);
   }
 
   /** Takes a job out of its lane, to wait at a gate. It is charged nothing: it was not picked. */
-  park(entry: JobEntry, gate: Gate, isByBudget: boolean): void {
+  park(entry: JobEntry, gates: readonly Gate[], at: Gate, why: WaitsFor): void {
     this.unready(entry);
-    this.#wait(entry, gate, isByBudget);
-    if (isByBudget) this.gates.shut.add(gate);
+    this.#lists.park(entry, laneKey(entry.ask), gates.filter(holdsJobs), at, why);
+    if (why !== 'running') this.gates.shut(at);
   }
 
-  #wait(entry: JobEntry, gate: Gate, isByBudget: boolean): void {
-    this.#lists.park(entry, laneKey(entry.ask), gate, isByBudget);
-    this.#retries.hold(gate);
+  /** Whether the gate lets no attempt of the job run now. */
+  isFull(gate: Gate, entry: JobEntry): boolean {
+    if (isLetThrough(entry) || isBroad(gate)) return gate.room <= 0;
+    return this.#lists.isFull(gate, entry, () => laneKey(entry.ask), this.#isFree);
+  }
+
+  /** Whether jobs that wait for the budget of the gate go before this one. */
+  isBehind(gate: Gate, entry: JobEntry): boolean {
+    if (isBroad(gate)) {
+      const first = this.#firstHeld.get(gate);
+      return first !== undefined && first !== entry && isNextInLane(first) && ahead(first, entry);
+    }
+    return this.#lists.isBehind(gate, entry, laneKey(entry.ask), this.#isFree);
+  }
+
+  /** No job of the lane starts before gates let more through, its next job changes, or a backend becomes free. */
+  hold(lane: Lane, next: JobEntry, gate: Gate | undefined): void {
+    lane.held = { next, at: this.gates.version, by: gate };
+    if (!gate) return;
+    this.gates.shut(gate);
+    if (!gate.isHard) return;
+    const first = this.#firstHeld.get(gate);
+    if (!first || !isNextInLane(first) || ahead(next, first)) this.#firstHeld.set(gate, next);
   }
 
   /** The gates that an attempt of the job passes, the narrowest first; without those of seats and pools. */
@@ -114,9 +141,24 @@ export class Queue implements StateFollower {
     for (const gate of this.gates.rollDue(now)) this.#lists.free(gate);
     for (const gate of this.#retries.due(now)) this.#lists.free(gate);
     if (!this.#lists.hasFreed) return;
-    const isFree = (lane: string): boolean => (this.fleet.lanes.get(lane)?.freeBackends ?? 0) > 0;
-    for (const entry of this.#lists.letThrough(isFree, LET_THROUGH_PER_STEP)) this.#enterLane(entry);
+    for (const entry of this.#lists.takeStale(LET_THROUGH_PER_STEP)) this.#parkAnew(entry, now);
+    for (const entry of this.#lists.letThrough(this.#isFree, LET_THROUGH_PER_STEP)) this.#enterLane(entry);
     if (this.#lists.hasFreed) this.isUnfinished = true;
+  }
+
+  /** A job that waited at a gate of former limits waits at one of its present gates, if it has any. */
+  #parkAnew(entry: JobEntry, now: number): void {
+    const gates = this.gatesOf(entry, now).filter(holdsJobs);
+    const [first] = gates;
+    if (!first) return this.#enterLane(entry);
+    this.#lists.park(entry, laneKey(entry.ask), gates, first, 'running');
+    this.#lists.free(first);
+  }
+
+  /** Prices have changed: jobs that did not fit into a budget may fit now. */
+  pricesChanged(): void {
+    this.#lists.freeUnfit();
+    this.gates.version++;
   }
 
   /** Replaces the limits of starts. What runs and what is reserved is counted again, from the open attempts. */
@@ -134,7 +176,8 @@ export class Queue implements StateFollower {
       this.#passGates(entry, attempt, now);
       if (usesSlot(attempt)) this.gates.run(gatesOf(entry), 1);
     }
-    this.#lists.moveTo((gate) => (gate instanceof RetryGate ? gate : this.gates.find(gate.name, now)));
+    this.#lists.replaceAll((entry) => this.#leaveLane(entry));
+    this.#firstHeld.clear();
     for (const { info } of this.fleet.backends.values()) this.#limitSlots(info.name, now);
   }
 
@@ -142,16 +185,12 @@ export class Queue implements StateFollower {
   putBackend(info: BackendInfo, now: number): void {
     this.fleet.put(info);
     this.#limitSlots(info.name, now);
+    // It may have another price than the other backends of its lanes.
+    this.#lists.freeUnfit();
   }
 
   #limitSlots(backend: string, now: number): void {
     this.fleet.limitSlots(backend, this.gates.seat(backend, now)?.limit.running);
-  }
-
-  /** The narrow gate with no room for another attempt, if there is one. */
-  #fullGate(entry: JobEntry, now: number): Gate | undefined {
-    const gates = this.gatesOf(entry, now);
-    return gates.find((gate) => gate.limitsStarts && !isBroad(gate) && isFull(gate));
   }
 
   #enterLane(entry: JobEntry): void {
@@ -163,9 +202,18 @@ export class Queue implements StateFollower {
   }
 
   unready(entry: JobEntry): void {
-    this.#lists.leave(entry, laneKey(entry.ask));
+    this.#lists.leave(entry);
+    this.#leaveLane(entry);
+  }
+
+  #leaveLane(entry: JobEntry): void {
     const lane = laneOf(entry);
     if (!lane) return;
+    const heldBy = lane.held?.by;
+    if (heldBy && this.#firstHeld.get(heldBy) === entry) {
+      this.#firstHeld.delete(heldBy);
+      this.gates.version++;
+    }
     // A picked job has left the queue of its lane already.
     if (entry.isWaiting) lane.queueOf(entry.ask.spec.priority).remove(entry);
     entry.lane = undefined;
@@ -200,7 +248,10 @@ export class Queue implements StateFollower {
     const { backend, bill, outcome, acceptedAt } = attempt;
     const hasDoneNothing = outcome === 'turned_away' || (outcome === undefined && acceptedAt === undefined);
     if (hasDoneNothing && this.fleet.backends.get(backend)?.info.hasProvider)
-      for (const gate of this.#retries.of(entry, now)) gate.undo(entry.job.tries > 0);
+      for (const gate of this.#retries.of(entry, now)) {
+        gate.undo(entry.job.tries > 0);
+        this.#lists.free(gate);
+      }
     const gates = gatesOf(entry);
     entry.quota = undefined;
     if (this.gates.isEmpty) return;

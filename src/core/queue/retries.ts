@@ -45,7 +45,7 @@ export class Retries {
     let next = Number.POSITIVE_INFINITY;
     // A gate with room is not waited for: its retries go, or wait in their lanes.
     for (const gate of this.#held)
-      if (gate.waiting > 0 && gate.room <= 0 && gate.woken === 0) next = Math.min(next, gate.rollsAt);
+      if (gate.waiting > 0 && gate.room <= 0) next = Math.min(next, gate.rollsAt);
     return next;
   }
 

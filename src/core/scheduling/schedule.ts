@@ -11,7 +11,6 @@ import type { ErrorInfo } from '../../model/errors.ts';
 import { claim, die, newAttempt } from '../../model/moves.ts';
 import type { Bill } from '../../model/price.ts';
 import { tokenOf } from '../../model/records.ts';
-import type { Gate } from '../limits/gate.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { ClassPick } from '../queue/lane.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -73,10 +72,10 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
       case 'never':
         return { is: 'never', entry, error: start.error };
       case 'held':
-        hold(queue, lane, start.gate);
+        queue.hold(lane, entry, start.gate);
         break;
       case 'at-gate':
-        queue.park(entry, start.gate, start.isByBudget);
+        queue.park(entry, start.gates, start.gate, start.why);
         parked++;
     }
   }
@@ -86,12 +85,6 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
 
 function passOver(backend: BackendEntry, picked: Lane): void {
   for (const lane of backend.lanes) if (lane !== picked) lane.passedOver();
-}
-
-function hold(queue: Queue, lane: Lane, gate: Gate | undefined): void {
-  lane.heldAt = queue.gates.version;
-  lane.heldBy = gate;
-  if (gate) queue.gates.shut.add(gate);
 }
 
 /** Why this job was picked and, unless the load alone decided, why it was placed there. */
@@ -117,11 +110,11 @@ interface LanePick {
 function nextLane({ fleet, gates }: Queue, policy: LanePolicy, now: number): LanePick | undefined {
   let best: (LanePick & { n: number }) | undefined;
   for (const lane of fleet.runnable) {
-    if (lane.heldAt === gates.version) continue;
-    lane.heldBy = undefined;
     const pick = lane.nextClass(policy, now);
     const head = lane.queueOf(pick.class).head();
     if (!head) continue;
+    if (lane.held?.next === head && lane.held.at === gates.version) continue;
+    lane.held = undefined;
     const n = head.ask.n;
     if (!best || goesFirst(pick, n, best)) best = { lane, pick, n, entry: head };
   }

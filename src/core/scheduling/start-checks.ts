@@ -6,6 +6,7 @@ import { writtenScope } from '../limits/limit.ts';
 import type { EstimatedAsk } from '../money/bound.ts';
 import type { PricesView } from '../money/prices.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
+import type { WaitsFor } from '../queue/gate-lists.ts';
 import type { EngineView } from '../turn.ts';
 import { type Quote, quote } from './quote.ts';
 
@@ -14,7 +15,7 @@ export interface StartView extends EngineView {
 }
 
 /** Why a job cannot start on a backend: a gate that may let it through later, or for good. */
-export type Obstacle = { readonly gate: Gate } | { readonly never: ErrorInfo };
+export type Obstacle = { readonly gate: Gate; readonly why: WaitsFor } | { readonly never: ErrorInfo };
 
 export type StartedAsk = GatedAsk & EstimatedAsk;
 
@@ -45,10 +46,10 @@ export class StartChecks {
     return quote(this.#view, backend, this.#ask, this.#model, isHard, this.#now);
   }
 
-  /** `isNext`: whether the job goes before those that wait at a gate. */
-  obstacle(backend: BackendEntry, isNext: (gate: Gate) => boolean): Obstacle | undefined {
+  /** `isBehind`: whether other jobs wait for the budget of a gate that go before this one. */
+  obstacle(backend: BackendEntry, isBehind: (gate: Gate) => boolean): Obstacle | undefined {
     const pool = this.#fullPool(backend);
-    if (pool) return { gate: pool };
+    if (pool) return { gate: pool, why: 'running' };
     const offer = this.quote(backend);
     if (offer.is === 'free') return undefined;
     if (offer.is !== 'priced') return { never: unknownCost(offer.is, backend) };
@@ -57,8 +58,8 @@ export class StartChecks {
     for (const gate of seat ? [...this.gates, seat] : this.gates) {
       if (!gate.isHard) continue;
       if (!gate.couldFit(reserved)) return { never: tooDear(gate, reserved) };
-      const isBehind = gate.waiting > 0 && !isNext(gate);
-      if (isBehind || !gate.fits(reserved)) return { gate };
+      if (isBehind(gate)) return { gate, why: 'behind' };
+      if (!gate.fits(reserved)) return { gate, why: 'budget' };
     }
     return undefined;
   }

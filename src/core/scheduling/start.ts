@@ -7,7 +7,8 @@ import type { Bill } from '../../model/price.ts';
 import type { Gate } from '../limits/gate.ts';
 import { isBroad } from '../limits/gates.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
-import { hasLetThrough, isFull, modelOf } from '../queue/queue.ts';
+import type { WaitsFor } from '../queue/gate-lists.ts';
+import { modelOf } from '../queue/queue.ts';
 import type { EngineSettings } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { EngineView } from '../turn.ts';
@@ -22,7 +23,13 @@ export type Start =
       readonly bill: Bill | undefined;
     }
   /** The job waits at a narrow gate; others of its lane may go on. */
-  | { readonly is: 'at-gate'; readonly gate: Gate; readonly isByBudget: boolean }
+  | {
+      readonly is: 'at-gate';
+      readonly gate: Gate;
+      readonly why: WaitsFor;
+      /** All gates of the job, the narrowest first. */
+      readonly gates: readonly Gate[];
+    }
   /** The whole lane waits, until gates let more through. */
   | { readonly is: 'held'; readonly gate: Gate | undefined }
   /** The job cannot ever start. */
@@ -42,33 +49,35 @@ export function mayStart(
   const { state, queue } = view;
   const gates = queue.gatesOf(entry, now);
   const checks = new StartChecks({ state, queue, settings }, entry.ask, modelOf(entry), now, gates);
-  const isNext = (gate: Gate): boolean => hasLetThrough(gate, entry);
-  const full = gates.find((gate) => gate.limitsStarts && !isNext(gate) && isFull(gate));
-  if (full)
-    return isBroad(full) ? { is: 'held', gate: full } : { is: 'at-gate', gate: full, isByBudget: false };
+  const full = gates.find((gate) => queue.isFull(gate, entry));
+  if (full) return waitAt(checks, full, 'running');
   const isLimited = !queue.gates.isEmpty;
+  const isBehind = (gate: Gate): boolean => queue.isBehind(gate, entry);
   const mayUse = isLimited
-    ? (backend: BackendEntry): boolean => !checks.obstacle(backend, isNext)
+    ? (backend: BackendEntry): boolean => !checks.obstacle(backend, isBehind)
     : undefined;
   const placed = place(state, settings.pools, lane, entry, mayUse);
-  if (!placed) return isLimited ? whyNot(checks, lane, isNext) : HELD;
+  if (!placed) return isLimited ? whyNot(checks, lane, isBehind) : HELD;
   const offer = checks.quote(placed.backend);
   return { is: 'go', ...placed, bill: offer.is === 'priced' ? offer.bill : undefined };
 }
 
+const waitAt = ({ gates }: StartChecks, gate: Gate, why: WaitsFor): Start =>
+  isBroad(gate) ? { is: 'held', gate } : { is: 'at-gate', gate, why, gates };
+
 /** No free backend may be used: where the job waits, or that it never starts. */
-function whyNot(checks: StartChecks, lane: Lane, isNext: (gate: Gate) => boolean): Start {
+function whyNot(checks: StartChecks, lane: Lane, isBehind: (gate: Gate) => boolean): Start {
   let never: ErrorInfo | undefined;
   let waits: Start | undefined;
   for (const backend of lane.backends) {
-    const obstacle = checks.obstacle(backend, isNext);
+    const obstacle = checks.obstacle(backend, isBehind);
     if (obstacle && 'never' in obstacle) {
       never ??= obstacle.never;
       continue;
     }
-    const gate = backend.free ? obstacle?.gate : undefined;
-    if (gate && !isBroad(gate)) return { is: 'at-gate', gate, isByBudget: true };
-    if (!waits || gate) waits = { is: 'held', gate };
+    const found = backend.free ? obstacle : undefined;
+    if (found && !isBroad(found.gate)) return waitAt(checks, found.gate, found.why);
+    if (!waits || found) waits = { is: 'held', gate: found?.gate };
   }
   if (waits) return waits;
   return never ? { is: 'never', error: never } : HELD;
