@@ -16,6 +16,7 @@ import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
+import { modelRouteRoutes } from './model-routes.ts';
 import { OpenStreams } from './open-streams.ts';
 import { LargeResults } from './openai/large-results.ts';
 import { listedModels } from './openai/models.ts';
@@ -67,6 +68,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),
     ...limitRoutes(orchestrator),
+    ...modelRouteRoutes(orchestrator),
     ...priceRoutes(orchestrator, options.currency),
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),

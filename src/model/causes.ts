@@ -3,6 +3,8 @@
  * sentences; their texts for logs, the audit trail and people are made only here (docs/decisions/0017).
  */
 
+import type { RouteReason } from './route.ts';
+
 /** Why a kill of an attempt was ordered. */
 export type KillWhy = 'cancel' | 'timeout' | 'deadline' | 'busy' | 'refused' | 'lost';
 
@@ -77,6 +79,8 @@ export type Cause =
   /** A backend was chosen. `place` is set if something other than the load decided. */
   | { readonly is: 'claim'; readonly pick: PickReason; readonly place?: string }
   | { readonly is: 'kill'; readonly why: KillWhy }
+  /** The job goes on to another model of its route. */
+  | { readonly is: 'routed'; readonly why: RouteReason }
   /** A command of the operator `by`. */
   | { readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set' | 'resume'; readonly by: string }
   | { readonly is: 'resolve'; readonly as: 'retry' | 'failed' | 'succeeded'; readonly by: string }
@@ -112,7 +116,8 @@ export function causeText(cause: Cause): string {
     case 'claim':
       return cause.place === undefined ? `claim:${cause.pick}` : `claim:${cause.pick},${cause.place}`;
     case 'kill':
-      return `kill:${cause.why}`;
+    case 'routed':
+      return `${cause.is}:${cause.why}`;
     case 'resolve':
       return `resolve:${cause.as}:${cause.by}`;
     case 'on-unknown':

@@ -14,6 +14,7 @@ import type {
   KillOrder,
   WorkerRecord,
 } from './records.ts';
+import type { RoutePlace } from './route.ts';
 import {
   type AttemptState,
   type JobState,
@@ -89,6 +90,9 @@ export const redrive = (job: JobRecord, at: number): JobRecord =>
     notBefore: undefined,
   });
 
+/** Not a move: a job that waits is for another model of its route from now on. */
+export const reroute = (job: JobRecord, place: RoutePlace): JobRecord => ({ ...job, place });
+
 /** Not a move: records the request to cancel while the attempt may still run. */
 export const requestCancel = (job: JobRecord, cancel: CancelRequest): JobRecord => ({ ...job, cancel });
 
@@ -102,6 +106,7 @@ export const shiftJob = (job: JobRecord, byMs: number, deadlineFrom: number | un
   startedAt: shifted(job.startedAt, byMs),
   redrivenAt: shifted(deadlineFrom ?? job.redrivenAt, byMs),
   cancel: job.cancel && { ...job.cancel, at: job.cancel.at + byMs },
+  ...(job.place && { place: { ...job.place, leaveAt: shifted(job.place.leaveAt, byMs) } }),
 });
 
 const shifted = (at: number | undefined, byMs: number): number | undefined =>

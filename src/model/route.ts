@@ -1,9 +1,17 @@
 /** Routes: a name that callers use for an ordered list of models. */
 
 /** Why a job leaves a step of its route, or does not enter it. */
-export type RouteReason = 'rate_limited' | 'error' | 'too_long' | 'wait_ms' | 'budget' | 'time';
+export const ROUTE_REASONS = {
+  rate_limited: 'every provider of the model wants no jobs for now',
+  error: 'a try has failed by the fault of the provider, or nobody who has the model can be used',
+  too_long: 'the job needs a longer context than the model has',
+  wait_ms: 'it has waited there for as long as the step allows',
+  budget: 'a hard budget has no room for what it may cost there',
+  time: 'it is not the time of day for the step',
+} as const;
+export type RouteReason = keyof typeof ROUTE_REASONS;
 
-/** Part of a day in a time zone: `from` is included, `to` is not; with `to` before `from` it goes over midnight. */
+/** A part of every day: `from` is included, `to` is not; with `to` before `from` it goes over midnight. */
 export interface DayTime {
   /** As in "08:30". */
   readonly from: string;
@@ -11,6 +19,9 @@ export interface DayTime {
   /** The IANA name of the time zone. */
   readonly timeZone: string;
 }
+
+/** Texts such as 08:30. */
+export const TIME_OF_DAY = '^(?:[01][0-9]|2[0-3]):[0-5][0-9]$';
 
 export interface RouteStep {
   readonly model: string;
@@ -39,8 +50,17 @@ export interface RoutePlace {
   readonly model: string;
   /** The exact reference of the model, if it is in the catalog. */
   readonly modelRef?: string | undefined;
-  /** Since when the job is at this step. */
-  readonly since: number;
-  /** The steps that were passed over or left, and why, in order; the last few. */
-  readonly left: readonly { readonly model: string; readonly why: RouteReason }[];
+  /** The context that a backend must have, as `contextTokens` of an ask. */
+  readonly contextTokens?: number | undefined;
+  /** The tokens that the job itself needs, for the steps that follow. */
+  readonly neededTokens?: number | undefined;
+  /** When a job that still waits goes on to the next step; undefined if it stays. */
+  readonly leaveAt?: number | undefined;
+  /** The steps that were passed over or left, and why, in order. */
+  readonly left: readonly RouteLeft[];
+}
+
+export interface RouteLeft {
+  readonly model: string;
+  readonly why: RouteReason;
 }

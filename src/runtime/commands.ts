@@ -6,6 +6,7 @@ import type { Env, Random } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
+import type { RouteView } from '../model/http/routes.ts';
 import type { SessionView } from '../model/http/sessions.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
@@ -16,8 +17,10 @@ import {
   type Verification,
   type WorkerRecord,
 } from '../model/records.ts';
+import type { RouteStep } from '../model/route.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
+import { routeView } from './route-view.ts';
 import { leaseView, modelView, sessionView } from './views.ts';
 
 class Commands {
@@ -48,6 +51,14 @@ class CatalogCommands extends Commands {
 
   async verified(id: string, verified: Verification): Promise<ModelView> {
     return modelView(await this.order({ type: 'verified', id, verified }));
+  }
+
+  async setRoute(id: string, steps: readonly RouteStep[], by: string): Promise<RouteView> {
+    return routeView(await this.order({ type: 'route', id, steps, by }));
+  }
+
+  async deleteRoute(id: string, by: string): Promise<void> {
+    await this.order({ type: 'drop-route', id, by });
   }
 }
 

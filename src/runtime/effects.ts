@@ -13,7 +13,7 @@ import { commanderOf } from '../core/state/state.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
-import type { AttemptRecord, Body, Change } from '../model/records.ts';
+import type { AskRecord, AttemptRecord, Body, Change } from '../model/records.ts';
 import type { AttemptState } from '../model/states.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { BackendDirectory } from './backend-directory.ts';
@@ -220,7 +220,7 @@ export class Effects {
     if (this.#runner.stopped || !entry.open || entry.token !== token) return;
     const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
-    backend.offer({ ...this.#who(), token, ask: entry.ask, payloadText, attempt, registry }).then(
+    backend.offer({ ...this.#who(), token, ask: offeredAsk(entry), payloadText, attempt, registry }).then(
       (answer) => this.#answered(token, backend, answer),
       () => this.#answered(token, backend, { is: 'unknown' }),
     );
@@ -308,3 +308,10 @@ export class Effects {
 const isClosed = (state: AttemptState): boolean => state === 'ended' || state === 'abandoned';
 
 function ignore(): void {}
+
+/** The ask of a job as its backend gets it: for the model that its route has chosen. */
+function offeredAsk({ ask, job: { place } }: JobEntry): AskRecord {
+  if (!place) return ask;
+  const { model, modelRef, contextTokens } = place;
+  return { ...ask, spec: { ...ask.spec, model }, modelRef, contextTokens };
+}

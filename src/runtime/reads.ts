@@ -25,6 +25,7 @@ import type { JobPage, JobView } from '../model/http/jobs.ts';
 import type { LeaseView } from '../model/http/leases.ts';
 import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
+import type { RouteView } from '../model/http/routes.ts';
 import type { SessionView } from '../model/http/sessions.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
@@ -42,6 +43,7 @@ import { type LeftWork, leftWork } from './left-work.ts';
 import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
+import { routeView } from './route-view.ts';
 import { type StatusView, statusView } from './status.ts';
 import { viewOf, viewOfBundle } from './view.ts';
 import {
@@ -192,6 +194,17 @@ export class Reads {
   models(): Promise<ModelView[]> {
     const models = [...this.#parts.engine.state.catalog.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
     return this.#whenDurable(models.map(modelView));
+  }
+
+  routes(): Promise<RouteView[]> {
+    const routes = [...this.#parts.engine.state.tables.route.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return this.#whenDurable(routes.map(routeView));
+  }
+
+  route(id: string): Promise<RouteView> {
+    const record = this.#parts.engine.state.tables.route.get(id);
+    if (!record) throw new OrchdError('NOT_FOUND', `there is no route "${id}"`);
+    return this.#whenDurable(routeView(record));
   }
 
   /** All names that a request may use for a model now, including models that only a backend offers. */

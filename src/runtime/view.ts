@@ -1,6 +1,7 @@
 /** Builds the view of a job from its records, the same for library, HTTP and command line. */
 
 import type { JobBundle } from '../core/ports/store.ts';
+import { needSourceOf } from '../core/queue/lane.ts';
 import { explain } from '../core/scheduling/explain.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
@@ -9,6 +10,7 @@ import { startHints } from '../core/workers/forecast.ts';
 import type { AttemptView, JobCost, JobView } from '../model/http/jobs.ts';
 import type { Bill } from '../model/price.ts';
 import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
+import type { RoutePlace } from '../model/route.ts';
 import { isTerminal } from '../model/states.ts';
 import { completionTokens, promptTokens, sumOf, type TokenCounts } from '../model/usage.ts';
 
@@ -21,7 +23,7 @@ export function viewOf(state: State, entry: JobEntry, now: number): JobView {
   if (isTerminal(entry.job.state)) return view;
   const position = jobPosition(entry);
   if (position !== undefined) view.queue_position = position;
-  const predicted = predictStartMs(entry, position, now, startHints(state, entry.ask));
+  const predicted = predictStartMs(entry, position, now, startHints(state, needSourceOf(entry)));
   if (predicted !== undefined) view.predicted_start_ms = predicted;
   const waiting = explain(state, entry);
   if (waiting) view.waiting = waiting;
@@ -58,12 +60,20 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   if (ask.spec.not_before !== undefined) view.not_before = ask.spec.not_before;
   if (ask.spec.model !== undefined) view.model = ask.spec.model;
   if (ask.modelRef !== undefined) view.model_ref = ask.modelRef;
+  if (ask.route !== undefined && job.place) addRoute(view, ask.route, job.place);
   if (job.startedAt !== undefined) view.started_at = job.startedAt;
   if (job.endedAt !== undefined) view.ended_at = job.endedAt;
   if (job.cancel) view.cancel_requested = true;
   if (job.reason) view.reason = job.reason;
   if (job.error) view.error = job.error;
   return view;
+}
+
+function addRoute(view: Mutable<JobView>, name: string, { model, modelRef, left }: RoutePlace): void {
+  view.model = model;
+  if (modelRef !== undefined) view.model_ref = modelRef;
+  else delete view.model_ref;
+  view.route = { name, model, left: left.map((step) => ({ ...step })) };
 }
 
 function attemptView(attempt: AttemptRecord): AttemptView {
@@ -73,6 +83,7 @@ function attemptView(attempt: AttemptRecord): AttemptView {
     state: attempt.state,
     intended_at: attempt.at,
   };
+  if (attempt.model !== undefined) view.model = attempt.model;
   if (attempt.outcome) view.outcome = attempt.outcome;
   if (attempt.error) view.error = attempt.error;
   if (attempt.acceptedAt !== undefined) view.accepted_at = attempt.acceptedAt;

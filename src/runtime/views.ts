@@ -125,7 +125,7 @@ export interface ModelName {
   readonly createdAt: number | undefined;
 }
 
-export function modelNames({ state: { catalog }, queue: { fleet } }: EngineView): ModelName[] {
+export function modelNames({ state: { catalog, tables }, queue: { fleet } }: EngineView): ModelName[] {
   const names = new Map<string, number | undefined>();
   for (const { id, aliases, state, createdAt } of catalog.values()) {
     if (state !== 'active') continue;
@@ -135,6 +135,7 @@ export function modelNames({ state: { catalog }, queue: { fleet } }: EngineView)
     if (info.types && !info.types.includes('inference')) continue;
     for (const name of info.models ?? []) if (!catalog.find(name)) names.set(name, undefined);
   }
+  for (const { id, at } of tables.route.values()) names.set(id, at);
   return Array.from(names, ([id, createdAt]) => ({ id, createdAt }));
 }
 

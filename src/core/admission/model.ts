@@ -3,6 +3,8 @@ import { didYouMean } from '../../kit/nearest.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Reason } from '../../model/reasons.ts';
 import type { ModelRecord } from '../../model/records.ts';
+import { contextBucket, longestContext } from '../scheduling/model-need.ts';
+import { OUTAGE_GRACE_MS } from '../scheduling/routing.ts';
 import type { State } from '../state/state.ts';
 import type { Turn } from '../turn.ts';
 import type { Submission } from './submission.ts';
@@ -86,7 +88,7 @@ function withForeignModel(turn: Turn, submission: Submission, name: string): Sub
     ? withTimeout(turn, submission, longestTimeout(turn, name))
     : submission;
   checkOutage(turn, name, submission);
-  const longest = longestContext(turn, name);
+  const longest = longestContext(turn.fleet, name);
   if (longest === undefined) return withoutContext(timed);
   checkContext(name, longest, submission.contextTokens);
   return { ...timed, contextTokens: contextBucket(submission.contextTokens, longest) };
@@ -100,12 +102,6 @@ function longestTimeout({ fleet, settings }: Turn, name: string): number {
       longest = Math.max(longest, info.timeoutMs ?? settings.pools.workerTimeoutMs);
   return longest;
 }
-
-/**
- * How long an outage may last, or a backend that was turned away may rest, before interactive jobs are refused: a server
- * that restarts is back by then.
- */
-const OUTAGE_GRACE_MS = 30_000;
 
 /** People do not wait for a backend that has been away for long, or rests for long; batch jobs do. */
 function checkOutage({ fleet, now }: Turn, name: string, { spec, unrunnable }: Submission): void {
@@ -125,18 +121,6 @@ function checkOutage({ fleet, now }: Turn, name: string, { spec, unrunnable }: S
   if (reason === undefined) return;
   const wait = Number.isFinite(retryAfterMs) ? { retryAfterMs: Math.ceil(retryAfterMs) } : {};
   throw new OrchdError('UPSTREAM_UNAVAILABLE', reason, wait);
-}
-
-/** The longest context that upstreams have for a model; undefined unless all of them that have the model know it. */
-function longestContext({ fleet }: Turn, name: string): number | undefined {
-  let longest: number | undefined;
-  for (const { info } of fleet.backends.values()) {
-    if (!info.models?.includes(name)) continue;
-    const length = info.contextLengths?.get(name);
-    if (length === undefined) return undefined;
-    longest = Math.max(longest ?? 0, length);
-  }
-  return longest;
 }
 
 /** Whether the job waits for a model that nobody has yet, and that an upstream may have later. */
@@ -212,14 +196,4 @@ function isOnWorker({ fleet }: Turn, name: string): boolean {
   for (const { info } of fleet.backends.values())
     if ((info.home || info.hasForeignModels) && info.models?.includes(name)) return true;
   return false;
-}
-
-const SMALLEST_BUCKET = 4096;
-
-/** The context rounded up to a power of two, so that similar jobs share a lane. Small ones fit anywhere. */
-function contextBucket(tokens: number | undefined, longest: number): number | undefined {
-  if (tokens === undefined || tokens <= SMALLEST_BUCKET) return undefined;
-  let bucket = SMALLEST_BUCKET;
-  while (bucket < tokens) bucket *= 2;
-  return Math.min(bucket, longest);
 }

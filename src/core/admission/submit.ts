@@ -6,6 +6,7 @@
  */
 
 import { OrchdError } from '../../model/errors.ts';
+import { reroute } from '../../model/moves.ts';
 import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
 import { checkDependencies, passOnKnownEnds } from '../attempts/dependencies.ts';
@@ -15,8 +16,8 @@ import { beginBatch } from './batch.ts';
 import { makeRoom } from './capacity.ts';
 import { checkCost } from './cost.ts';
 import { checkLease } from './lease.ts';
-import { resolveModel } from './model.ts';
 import { reserve } from './quota.ts';
+import { ancestorsOf, resolveRoute } from './route.ts';
 import { whyUnrunnable } from './runnable.ts';
 import { beginSession, checkBudget } from './session.ts';
 import type { Submission } from './submission.ts';
@@ -41,7 +42,7 @@ export function submit(turn: Turn, requested: Submission): Admission {
   const sameKey = findSameKey(turn, requested);
   if (sameKey) return { is: 'duplicate', entry: sameKey, of: 'key' };
   if (requested.lease) checkLease(turn, requested.tenant, requested.lease);
-  const submission = resolveModel(turn, requested);
+  const { submission, place } = resolveRoute(turn, requested);
   const unrunnable = submission.unrunnable && whyUnrunnable(turn, submission);
   if (unrunnable && submission.unrunnable === 'refuse') {
     const { field, message } = unrunnable;
@@ -62,6 +63,7 @@ export function submit(turn: Turn, requested: Submission): Admission {
   beginBatch(turn, submission.tenant, submission.spec.batch);
   const entry = turn.put('ask', uid, askRecord(turn, submission), 'submit') as JobEntry;
   entry.reservation = reservation;
+  if (place) turn.put('job', uid, reroute(entry.job, place), 'submit');
   passOnKnownEnds(turn, entry, submission.ends);
   return { is: 'admitted', entry, warning: unrunnable?.message };
 }
@@ -135,8 +137,6 @@ function findRecentFailure(turn: Turn, submission: Submission): string | undefin
 
 /** Builds the record field by field: spreading the objects would cost more than the rest of a submit. */
 function askRecord(turn: Turn, from: Submission): AskRecord {
-  const { parent_id } = from.spec;
-  const parent = parent_id === undefined ? undefined : turn.state.jobs.get(uidOf(from.tenant, parent_id));
   const ask: AskRecord = {
     v: 2,
     id: from.id,
@@ -152,7 +152,7 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     tokens: from.tokens,
     maxOutput: from.maxOutput,
     messages: from.messages,
-    ancestors: parent && [...(parent.ask.ancestors ?? []), parent.ask.id],
+    ancestors: ancestorsOf(turn, from),
     hash: from.hash,
     correlationId: from.correlationId,
   };

@@ -4,17 +4,20 @@
 
 import { backoffMs } from '../../kit/backoff.ts';
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
-import { cancel, die, end, fail, retry, start, succeed, unclaim } from '../../model/moves.ts';
+import { cancel, die, end, fail, reroute, retry, start, succeed, unclaim } from '../../model/moves.ts';
 import type { TurnedAwayReason } from '../../model/reasons.ts';
 import { type AskRecord, type AttemptRecord, scoped } from '../../model/records.ts';
+import type { RoutePlace } from '../../model/route.ts';
 import { isTerminal } from '../../model/states.ts';
 import { completionTokens, type TokenCounts, totalTokens } from '../../model/usage.ts';
 import type { Outcome, TurnedAway, UsedTokens } from '../ports/backend.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
+import { needSourceOf } from '../queue/lane.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { billOfEnd, billOfNothing, pauseAfterOverrun } from './bill.ts';
 import { noteHealth } from './provider-fault.ts';
+import { leaveAfterTurningAway, placeAfter } from './rerouting.ts';
 
 /** The longest `retryAfterMs` that a backend may ask for. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
@@ -67,6 +70,7 @@ function turnAway(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: 
   if (entry.job.cancel) return cancelJob(turn, entry);
   if (attempt.kill?.why === 'deadline') return expire(turn, entry);
   turn.put('job', entry.uid, unclaim(entry.job), 'turned-away');
+  leaveAfterTurningAway(turn, entry, why);
 }
 
 function rest(turn: Turn, name: string, why: TurnedAwayReason, retryAfterMs: number | undefined): void {
@@ -128,16 +132,23 @@ export function endBadly(
 ): void {
   turn.put('job', entry.uid, fail(entry.job, error), 'failed');
   if (entry.job.cancel) return cancelJob(turn, entry);
-  if (error.retriable && entry.job.tries < entry.ask.spec.max_tries && mayRepeat(entry)) {
+  if (entry.job.tries < entry.ask.spec.max_tries && mayRepeat(entry)) {
+    const place = placeAfter(turn, entry, error);
+    // Another model is tried at once: what this one suffers from says nothing about it.
+    if (place) return tryAgain(turn, entry, 0, place);
     const wait = Math.max(
       boundedWait(retryAfterMs),
       backoffMs(turn.settings.backoff, entry.job.tries, turn.random()),
     );
-    turn.put('job', entry.uid, retry(entry.job, turn.now + wait), 'retry');
-    return;
+    if (error.retriable) return tryAgain(turn, entry, wait, entry.job.place);
   }
   turn.put('job', entry.uid, die(entry.job, turn.now, 'failed', error), 'dead');
   if (ownFault && !error.retriable) rememberFailure(turn, entry, error);
+}
+
+function tryAgain(turn: Turn, entry: JobEntry, waitMs: number, place: RoutePlace | undefined): void {
+  const job = retry(entry.job, turn.now + waitMs);
+  turn.put('job', entry.uid, place ? reroute(job, place) : job, 'retry');
 }
 
 /** A client may have streamed output of the failed try: retry only if there was none, or `after_output` allows it. */
@@ -200,5 +211,5 @@ function measure(turn: Turn, entry: JobEntry, attempt: AttemptRecord): void {
   if (attempt.acceptedAt === undefined) return;
   const { priority } = entry.ask.spec;
   // From the claim on: so long the slot is taken, and so long the jobs behind it wait.
-  turn.fleet.findOrCreateLane(entry.ask).measured(turn.now - attempt.at, priority);
+  turn.fleet.findOrCreateLane(needSourceOf(entry)).measured(turn.now - attempt.at, priority);
 }

@@ -3,6 +3,7 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { cancelJob, expire } from './ending.ts';
 import { kill, lost, timedOut } from './progress.ts';
+import { leaveAfterWait } from './rerouting.ts';
 
 /** Timers handled in one tick, a few milliseconds of work; `nextWake` then is in the past and brings the next tick. */
 const WAKES_PER_TICK = 2000;
@@ -28,6 +29,7 @@ function wake(turn: Turn, entry: JobEntry): void {
   const pastDeadline = deadlineAt !== undefined && deadlineAt <= turn.now;
   if (job.state === 'queued') {
     if (pastDeadline) expire(turn, entry);
+    else if ((job.place?.leaveAt ?? Number.POSITIVE_INFINITY) <= turn.now) leaveAfterWait(turn, entry);
     return;
   }
   if (!open) return;

@@ -14,7 +14,7 @@ export function processEnds(turn: EngineTurn): void {
     }
     const { entry, attempt, tokens } = end;
     if (attempt.acceptedAt !== undefined)
-      noteServed(turn, entry.ask.spec.model, turn.now - attempt.acceptedAt);
+      noteServed(turn, attempt.model ?? entry.ask.spec.model, turn.now - attempt.acceptedAt);
     if (tokens !== undefined) noteUsed(turn, entry, attempt.backend, tokens);
   }
 }

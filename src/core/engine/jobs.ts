@@ -8,6 +8,8 @@ import { submit } from '../admission/submit.ts';
 import type { KnownEnds } from '../attempts/dependencies.ts';
 import { cancel, type ResolveAs, redriveJob, resolve } from '../attempts/operator-commands.ts';
 import type { EndedJob } from '../ports/store.ts';
+import { needSourceOf } from '../queue/lane.ts';
+import { modelOf } from '../queue/queue.ts';
 import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { noteArrival, startHints } from '../workers/forecast.ts';
@@ -69,7 +71,7 @@ function submitOne(turn: EngineTurn, submission: Submission): SubmitAnswer {
   processEnds(turn);
   switch (admission.is) {
     case 'admitted':
-      noteArrival(turn, admission.entry.ask.spec.model);
+      noteArrival(turn, modelOf(admission.entry));
       return withWarning(answer(turn, admission.entry, undefined), admission.warning);
     case 'duplicate':
       return answer(turn, admission.entry, admission.of);
@@ -95,7 +97,7 @@ function answer(turn: EngineTurn, entry: JobEntry, duplicateOf: SubmitAnswer['du
     id: entry.ask.id,
     status: entry.job.state,
     queuePosition: position,
-    predictedStartMs: predictStartMs(entry, position, turn.now, startHints(turn.state, entry.ask)),
+    predictedStartMs: predictStartMs(entry, position, turn.now, startHints(turn.state, needSourceOf(entry))),
     duplicateOf,
   };
 }

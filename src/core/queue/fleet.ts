@@ -46,6 +46,16 @@ export class Lane extends LaneQueue {
   waitsFor: string | undefined;
   /** Why the next job could not start: it is looked at again when something of this has changed. */
   held: HeldLane | undefined;
+  /** The jobs of this lane that are here by a route. */
+  routed: Set<JobEntry> | undefined;
+  /** Why no backend can be used, when the jobs of routes were last sent elsewhere for it. */
+  leftFor: string | undefined;
+
+  addRouted(entry: JobEntry): this {
+    this.routed ??= new Set();
+    this.routed.add(entry);
+    return this;
+  }
 }
 
 /** A lane whose next job cannot start, although a backend is free. */

@@ -266,3 +266,7 @@ export const isLetThrough = (entry: JobEntry): boolean =>
 /** The gate at which a job waits. */
 export const gateOf = ({ quota }: JobEntry): Gate | undefined =>
   quota instanceof GateGroup ? quota.list?.gate : undefined;
+
+/** The key of the lane that a job waits for at a gate. */
+export const waitingLane = ({ quota }: JobEntry): string | undefined =>
+  quota instanceof GateGroup && !quota.isStale ? quota.lane : undefined;

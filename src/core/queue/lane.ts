@@ -26,6 +26,13 @@ export type NeedSource = Pick<AskRecord, 'modelRef' | 'contextTokens'> & {
   readonly spec: Pick<JobSpec, 'type' | 'backend' | 'model' | 'labels'>;
 };
 
+/** What a job needs now: a job of a route needs the model of its present step. */
+export function needSourceOf({ ask, job: { place } }: Pick<JobEntry, 'ask' | 'job'>): NeedSource {
+  if (!place) return ask;
+  const { model, modelRef, contextTokens } = place;
+  return { spec: { ...ask.spec, model }, modelRef, contextTokens };
+}
+
 /** Copies the fields, so that a lane does not keep its first job's ask in memory. */
 export const needOf = ({ spec, modelRef, contextTokens }: NeedSource): Need => ({
   kind: spec.backend,

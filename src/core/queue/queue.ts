@@ -15,8 +15,8 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { StateFollower } from '../state/state.ts';
 import { Fleet, type Lane, laneOf } from './fleet.ts';
 import { ahead, GateGroup } from './gate-group.ts';
-import { GateLists, isLetThrough, type WaitsFor } from './gate-lists.ts';
-import { laneKey } from './lane.ts';
+import { GateLists, isLetThrough, type WaitsFor, waitingLane } from './gate-lists.ts';
+import { laneKey, needSourceOf } from './lane.ts';
 import { Retries } from './retries.ts';
 import { StartRate } from './start-rate.ts';
 
@@ -55,6 +55,8 @@ export class Queue implements StateFollower {
   readonly gates = new Gates();
   readonly #retries: Retries;
   readonly #lists = new GateLists((gate) => this.#retries.hold(gate));
+  /** Lanes with jobs of routes. */
+  readonly #routedLanes = new Set<Lane>();
   /** Of each broad gate whose budget holds up lanes: the first of the jobs that are next there. */
   readonly #firstHeld = new Map<Gate, JobEntry>();
   readonly #isFree = (lane: string): boolean => (this.fleet.lanes.get(lane)?.freeBackends ?? 0) > 0;
@@ -67,6 +69,7 @@ export class Queue implements StateFollower {
   }
 
   ready(entry: JobEntry, readyAt: number, now: number): void {
+    if (entry.job.place) this.#followRoute(entry);
     if (entry.isWaiting) return;
     if (entry.quota instanceof GateGroup && !entry.lane) {
       entry.parked = 'quota';
@@ -76,21 +79,29 @@ export class Queue implements StateFollower {
     if (this.#lists.parkLate(entry)) return;
     const gates = this.gatesOf(entry, now);
     const full = gates.find((gate) => !isBroad(gate) && this.isFull(gate, entry));
-    if (full) this.#lists.park(entry, laneKey(entry.ask), gates.filter(holdsJobs), full, 'running');
+    if (full) this.#lists.park(entry, laneKey(needSourceOf(entry)), gates.filter(holdsJobs), full, 'running');
     else this.#enterLane(entry);
+  }
+
+  /** A job that was sent to another model leaves the lane, or the gate, of the former one. */
+  #followRoute(entry: JobEntry): void {
+    const lane = laneOf(entry);
+    const key = lane?.key ?? waitingLane(entry);
+    if (key !== undefined && key !== laneKey(needSourceOf(entry))) this.unready(entry);
+    else if (lane) this.#routedLanes.add(lane.addRouted(entry));
   }
 
   /** Takes a job out of its lane, to wait at a gate. It is charged nothing: it was not picked. */
   park(entry: JobEntry, gates: readonly Gate[], at: Gate, why: WaitsFor): void {
     this.unready(entry);
-    this.#lists.park(entry, laneKey(entry.ask), gates.filter(holdsJobs), at, why);
+    this.#lists.park(entry, laneKey(needSourceOf(entry)), gates.filter(holdsJobs), at, why);
     if (why !== 'running') this.gates.shut(at);
   }
 
   /** Whether the gate lets no attempt of the job run now. */
   isFull(gate: Gate, entry: JobEntry): boolean {
     if (isLetThrough(entry) || isBroad(gate)) return gate.room <= 0;
-    return this.#lists.isFull(gate, entry, () => laneKey(entry.ask), this.#isFree);
+    return this.#lists.isFull(gate, entry, () => laneKey(needSourceOf(entry)), this.#isFree);
   }
 
   /** Whether jobs that wait for the budget of the gate go before this one. */
@@ -99,7 +110,7 @@ export class Queue implements StateFollower {
       const first = this.#firstHeld.get(gate);
       return first !== undefined && first !== entry && isNextInLane(first) && ahead(first, entry);
     }
-    return this.#lists.isBehind(gate, entry, laneKey(entry.ask), this.#isFree);
+    return this.#lists.isBehind(gate, entry, laneKey(needSourceOf(entry)), this.#isFree);
   }
 
   /** No job of the lane starts before gates let more through, its next job changes, or a backend becomes free. */
@@ -121,7 +132,7 @@ export class Queue implements StateFollower {
 
   /** Whether a backend that could run the job has a provider. */
   #hasProvider(entry: JobEntry): boolean {
-    const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(entry.ask);
+    const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(needSourceOf(entry));
     return lane.backends.some(({ info }) => info.hasProvider);
   }
 
@@ -134,6 +145,14 @@ export class Queue implements StateFollower {
   /** The next instant at which a gate lets more jobs through. */
   nextRelease(): number {
     return Math.min(this.gates.nextRoll(), this.#retries.nextDue());
+  }
+
+  /** The lanes in which jobs of routes wait. */
+  *routedLanes(): Generator<Lane> {
+    for (const lane of this.#routedLanes) {
+      if (lane.routed?.size) yield lane;
+      else this.#routedLanes.delete(lane);
+    }
   }
 
   /** Puts jobs that their gates let through into their lanes. */
@@ -151,7 +170,7 @@ export class Queue implements StateFollower {
     const gates = this.gatesOf(entry, now).filter(holdsJobs);
     const [first] = gates;
     if (!first) return this.#enterLane(entry);
-    this.#lists.park(entry, laneKey(entry.ask), gates, first, 'running');
+    this.#lists.park(entry, laneKey(needSourceOf(entry)), gates, first, 'running');
     this.#lists.free(first);
   }
 
@@ -194,8 +213,9 @@ export class Queue implements StateFollower {
   }
 
   #enterLane(entry: JobEntry): void {
-    const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(entry.ask);
+    const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(needSourceOf(entry));
     entry.lane = lane;
+    if (entry.job.place) this.#routedLanes.add(lane.addRouted(entry));
     lane.queueOf(entry.ask.spec.priority).add(entry);
     this.#countWaiting(entry, 1);
     this.fleet.updateLane(lane);
@@ -216,6 +236,7 @@ export class Queue implements StateFollower {
     }
     // A picked job has left the queue of its lane already.
     if (entry.isWaiting) lane.queueOf(entry.ask.spec.priority).remove(entry);
+    lane.routed?.delete(entry);
     entry.lane = undefined;
     this.#countWaiting(entry, -1);
     this.fleet.updateLane(lane);

@@ -8,9 +8,10 @@
  */
 import type { Cause, PickReason } from '../../model/causes.ts';
 import type { ErrorInfo } from '../../model/errors.ts';
-import { claim, die, newAttempt } from '../../model/moves.ts';
+import { claim, die, newAttempt, reroute } from '../../model/moves.ts';
 import type { Bill } from '../../model/price.ts';
 import { tokenOf } from '../../model/records.ts';
+import type { RoutePlace, RouteReason } from '../../model/route.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { ClassPick } from '../queue/lane.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -18,7 +19,8 @@ import type { LanePolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { State } from '../state/state.ts';
 import type { EngineView, Turn } from '../turn.ts';
-import { mayStart, type StartSettings } from './start.ts';
+import { nextPlace, whyLeave, whyUnusable } from './routing.ts';
+import { mayStart, type Start, type StartSettings } from './start.ts';
 
 export interface DecideSettings extends LanePolicy, StartSettings {}
 
@@ -29,6 +31,13 @@ export type Decision =
       readonly backend: BackendEntry;
       readonly cause: Cause;
       readonly bill: Bill | undefined;
+    }
+  /** The job goes on to another model of its route. */
+  | {
+      readonly is: 'reroute';
+      readonly entry: JobEntry;
+      readonly place: RoutePlace;
+      readonly why: RouteReason;
     }
   /** The job cannot ever start. */
   | { readonly is: 'never'; readonly entry: JobEntry; readonly error: ErrorInfo };
@@ -41,11 +50,13 @@ export function schedule(turn: Turn): void {
   turn.fleet.unblock(turn.now);
   turn.queue.isUnfinished = false;
   if (turn.state.full || turn.state.paused || turn.now < turn.queue.claimsFrom) return;
+  leaveUnusableLanes(turn);
   for (;;) {
     turn.queue.letThrough(turn.now);
     const decision = decide(turn, turn.settings, turn.now);
     if (!decision) return;
     if (decision.is === 'claim') claimJob(turn, decision);
+    else if (decision.is === 'reroute') sendOn(turn, decision.entry, decision.place, decision.why);
     else endUnstarted(turn, decision.entry, decision.error);
   }
 }
@@ -58,6 +69,8 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
     if (!best) return undefined;
     const { lane, pick, entry } = best;
     const start = mayStart(view, settings, lane, entry, now);
+    const reroute = entry.job.place && routeInstead(view, settings, entry, start, now);
+    if (reroute) return reroute;
     switch (start.is) {
       case 'go':
         lane.take(pick);
@@ -81,6 +94,56 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
   }
   queue.isUnfinished = true;
   return undefined;
+}
+
+/** A job of a route goes to the next model instead, if its step lists what speaks against a start here. */
+function routeInstead(
+  { state, queue }: EngineView,
+  settings: DecideSettings,
+  entry: JobEntry,
+  start: Start,
+  now: number,
+): Decision | undefined {
+  const view = { state, queue, settings };
+  const why = whyLeave(view, entry, now) ?? (isByBudget(start) ? 'budget' : undefined);
+  const place = why && nextPlace(view, entry, why, now);
+  return place && { is: 'reroute', entry, place, why };
+}
+
+const isByBudget = (start: Start): boolean =>
+  start.is === 'never' ||
+  (start.is === 'at-gate' && start.why !== 'running') ||
+  (start.is === 'held' && start.gate?.isHard === true);
+
+function sendOn(turn: Turn, entry: JobEntry, place: RoutePlace, why: RouteReason): void {
+  turn.put('job', entry.uid, reroute(entry.job, place), { is: 'routed', why });
+}
+
+/** Jobs sent along their routes in one step, a few milliseconds of work; the next tick goes on. */
+const MAX_SENT_ON = 500;
+
+/** Sends jobs of routes on that wait for backends of which none can be used for a while. */
+function leaveUnusableLanes(turn: Turn): void {
+  let sent = 0;
+  for (const lane of turn.queue.routedLanes()) {
+    // Backends that have not registered yet, after a start, are waited for.
+    const reasons = lane.freeBackends > 0 || lane.backends.length === 0 ? [] : whyUnusable(lane, turn.now);
+    const key = reasons.join();
+    if (lane.leftFor === key) continue;
+    for (const entry of key === '' ? [] : [...(lane.routed ?? [])]) {
+      for (const why of reasons) {
+        const place = nextPlace(turn, entry, why, turn.now);
+        if (!place) continue;
+        sendOn(turn, entry, place, why);
+        if (++sent === MAX_SENT_ON) {
+          turn.queue.isUnfinished = true;
+          return;
+        }
+        break;
+      }
+    }
+    lane.leftFor = key;
+  }
 }
 
 function passOver(backend: BackendEntry, picked: Lane): void {

@@ -64,6 +64,12 @@ export class StartChecks {
     return undefined;
   }
 
+  /** Whether a hard budget speaks against a start on the backend now. */
+  isOverBudget(backend: BackendEntry): boolean {
+    const obstacle = this.obstacle(backend, () => false);
+    return obstacle !== undefined && ('never' in obstacle || obstacle.gate.isHard);
+  }
+
   #seat(backend: BackendEntry): Gate | undefined {
     return this.#view.queue.gates.seat(backend.info.name, this.#now);
   }

@@ -13,6 +13,7 @@ export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number,
   if (isTerminal(job.state)) return NEVER;
   let wakeAt = entry.deadlineAt ?? NEVER;
   if (job.state === 'queued') {
+    wakeAt = Math.min(wakeAt, job.place?.leaveAt ?? NEVER);
     return entry.waits(now, aheadMs) ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
   }
   // An ordered kill is waited for, but not beyond the deadline of the job.

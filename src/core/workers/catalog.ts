@@ -10,6 +10,8 @@ export function register(turn: Turn, given: ModelRegistration): ModelRecord {
   const known = catalog.get(given.id);
   const model = withLearnedSize(given, known);
   for (const name of [model.id, ...model.aliases]) {
+    if (turn.state.tables.route.get(name))
+      throw new OrchdError('ILLEGAL_STATE', `"${name}" is the name of a route`, { field: 'aliases' });
     const other = catalog.find(name);
     if (!other || other.id === model.id) continue;
     throw new OrchdError('ILLEGAL_STATE', `"${name}" is the name of the model "${other.id}"`, {

@@ -11,6 +11,7 @@ import {
 } from '../states.ts';
 import { SubmitRequest } from '../submit.ts';
 import { ErrorBody, JobError } from './errors.ts';
+import { JobRoute } from './routes.ts';
 import { answerObject, Instant, instant, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
@@ -82,6 +83,9 @@ export type JobCost = Shape<typeof JobCost>;
 export const AttemptView = answerObject('Attempt', {
   attempt: Type.Integer({ description: 'Number of the attempt; later attempts have higher numbers' }),
   backend: Type.String({ description: 'Name of the backend that the job was offered to' }),
+  model: optional(
+    Type.String({ description: 'The model that it was started for, if a route has chosen it' }),
+  ),
   state: AttemptStateSchema,
   outcome: optional(
     Type.String({
@@ -143,7 +147,12 @@ export const JobView = answerObject('Job', {
     Type.Array(Type.String(), { description: 'The jobs whose end the job waited, or waits, for' }),
   ),
   not_before: optional(instant('The earliest start that the caller has set')),
-  model: optional(Type.String({ description: 'Id of the model, even if the job named an alias' })),
+  model: optional(
+    Type.String({
+      description: 'Id of the model, even if the job named an alias; of a route, the present one',
+    }),
+  ),
+  route: optional(JobRoute),
   model_ref: optional(
     Type.String({
       description: 'Reference of the model when the job was admitted, with its revision and file pinned',
