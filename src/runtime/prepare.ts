@@ -39,9 +39,10 @@ export interface Prepared {
 export function prepare(value: unknown, caller: Caller, newId: () => string, maxTries: number): Prepared {
   if (caller.bodySize === undefined) checkShape(value);
   const request = check(value);
-  const payloadText = jsonText(payloadOf(request, caller), 'payload');
+  const payload = payloadOf(request, caller);
+  const payloadText = jsonText(payload, 'payload');
   const hash = request.job_id === undefined ? undefined : stableHash(hashedPart(request));
-  const estimate = isInference(request) ? estimateTokens(estimated(request)) : undefined;
+  const estimate = isInference(request) ? estimateTokens(payload) : undefined;
   return draft(request, caller, { payloadText, hash, estimate, newId, maxTries });
 }
 
@@ -70,10 +71,11 @@ export function* prepareInSlices(
 ): Sliced<Prepared> {
   if (meter.spend(UNITS_PER_REQUEST)) yield;
   const request = check(value);
-  const payloadText = yield* textInSlices(payloadOf(request, caller), meter);
+  const payload = payloadOf(request, caller);
+  const payloadText = yield* textInSlices(payload, meter);
   const hash =
     request.job_id === undefined ? undefined : yield* stableHashInSlices(hashedPart(request), meter);
-  const estimate = isInference(request) ? yield* estimateInSlices(estimated(request), meter) : undefined;
+  const estimate = isInference(request) ? yield* estimateInSlices(payload, meter) : undefined;
   return draft(request, caller, { payloadText, hash, estimate, newId, maxTries });
 }
 
@@ -86,9 +88,6 @@ interface DraftParts {
 }
 
 const isInference = ({ type }: SubmitRequest): boolean => type === undefined || type === 'inference';
-
-/** The part of an inference request whose texts are estimated. */
-const estimated = (request: SubmitRequest): unknown => request.payload ?? request;
 
 function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepared {
   const { payloadText, hash, estimate, newId, maxTries } = parts;
@@ -113,6 +112,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     maxOutput: estimate?.maxOutput,
     messages: estimate?.messages,
     images: estimate?.images,
+    unboundedBy: estimate?.unboundedBy,
     hash,
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,

@@ -19,6 +19,8 @@ export interface SourceOptions {
   readonly variables?: Record<string, string>;
   readonly folder?: string;
   readonly isCopy?: boolean;
+  /** The program of a gateway that the brain starts; a fake one by default. */
+  readonly program?: URL;
 }
 
 export interface LoggedLine {
@@ -36,7 +38,13 @@ export function folderFor(t: Pick<TestContext, 'after'>): string {
 /** A source as a brain makes it from its configuration; `lines` is its log. */
 export function sourceOf(
   t: Pick<TestContext, 'after'>,
-  { config, variables = {}, folder = join(folderFor(t), 'gateway'), isCopy = false }: SourceOptions,
+  {
+    config,
+    variables = {},
+    folder = join(folderFor(t), 'gateway'),
+    isCopy = false,
+    program = GATEWAY_MAIN,
+  }: SourceOptions,
 ): { readonly source: GatewaySource; readonly lines: LoggedLine[] } {
   const lines: LoggedLine[] = [];
   const source = new GatewaySource({
@@ -48,7 +56,7 @@ export function sourceOf(
     isCopy,
     maxStreams: 64,
     isInCatalog: async () => false,
-    program: GATEWAY_MAIN,
+    program,
   });
   return { source, lines };
 }

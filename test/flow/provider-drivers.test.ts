@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DRIVERS } from '../../src/model/gateway-wire.ts';
 import { foreignHost } from '../fakes/providers/foreign-host.ts';
+import type { Json } from '../fakes/providers/provider.ts';
 import { until } from './openai-kit.ts';
 import { ANSWER, Call, failureOf, KEY, SteeredTimers, seat, TAG } from './provider-kit.ts';
 
@@ -54,6 +55,47 @@ for (const name of DRIVERS) {
       (each) => each.function.arguments ?? '',
     );
     assert.equal(given.join(''), called.arguments);
+  });
+}
+
+/** Where each API has the most tokens of an answer, with those of reasoning. */
+const LIMITS: Record<string, (body: Json) => unknown[]> = {
+  'openai-chat': (body) => [body.max_completion_tokens, body.max_tokens],
+  'openai-responses': (body) => [body.max_output_tokens, undefined],
+  'anthropic-messages': (body) => [body.max_tokens, undefined],
+  'anthropic-batches': (body) => [body.requests[0].params.max_tokens, undefined],
+};
+/** Fields of callers that would cost more than the input and `max_tokens`. */
+const DEARER = {
+  n: 5,
+  best_of: 5,
+  max_completion_tokens: 9999,
+  max_output_tokens: 9999,
+  audio: { voice: 'x', format: 'wav' },
+  modalities: ['text', 'audio'],
+  web_search_options: {},
+  prediction: { type: 'content', content: 'x' },
+  service_tier: 'priority',
+  previous_response_id: 'resp_1',
+  conversation: 'conv_1',
+  cache_control: { type: 'ephemeral', ttl: '1h' },
+  mcp_servers: [{ type: 'url', url: 'https://example.org' }],
+  speed: 'fast',
+  inference_geo: 'us',
+  extra_body: { n: 5 },
+};
+for (const name of DRIVERS) {
+  test(`${name}: exactly max_tokens is sent, and nothing that a caller could make dearer`, async (t) => {
+    const { provider, driver } = await seat(t, name);
+    await driver.run(new Call({ max_tokens: 321, ...DEARER }));
+    const { body } = provider.generations[0] ?? assert.fail();
+    assert.deepEqual(LIMITS[name]?.(body), [321, undefined]);
+    const sent = Object.keys(body.requests?.[0].params ?? body);
+    const limits = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
+    assert.deepEqual(
+      sent.filter((field) => field in DEARER && !limits.includes(field)),
+      [],
+    );
   });
 }
 

@@ -1,5 +1,5 @@
 /** Refuses jobs that no budget could ever hold: others wait for their budgets when they are to start. */
-import { OrchdError } from '../../model/errors.ts';
+import { type ErrorInfo, OrchdError } from '../../model/errors.ts';
 import type { Reason } from '../../model/reasons.ts';
 import { StartChecks } from '../scheduling/start-checks.ts';
 import type { Turn } from '../turn.ts';
@@ -14,9 +14,24 @@ export function checkCost(turn: Turn, submission: Submission): void {
   for (const backend of turn.fleet.findOrCreateLane(submission).backends) {
     const obstacle = checks.obstacle(backend, () => false);
     if (!obstacle || !('never' in obstacle)) return;
-    const { message, reason } = obstacle.never;
-    const field = reason === 'unbounded_cost' ? { field: 'max_tokens' } : {};
-    refusal ??= new OrchdError('ADMISSION_REJECT', message, { reason: reason as Reason, ...field });
+    refusal ??= refusalOf(obstacle.never, submission);
   }
   if (refusal) throw refusal;
+}
+
+function refusalOf({ message, reason }: ErrorInfo, submission: Submission): OrchdError {
+  if (reason !== 'unbounded_cost')
+    return new OrchdError('ADMISSION_REJECT', message, { reason: reason as Reason });
+  const field = unboundedField(submission);
+  const advice = BOUNDS.has(field) ? 'give it' : 'leave it out';
+  const text = `a hard budget applies, and "${field}" leaves open what the job costs at most: ${advice}`;
+  return new OrchdError('ADMISSION_REJECT', text, { reason: 'unbounded_cost', field });
+}
+
+/** Fields that bound the cost if they are given. */
+const BOUNDS: ReadonlySet<string> = new Set(['max_tokens', 'timeout_ms']);
+
+function unboundedField({ unboundedBy, maxOutput, images = 0 }: Submission): string {
+  if (unboundedBy !== undefined || maxOutput === undefined) return unboundedBy ?? 'max_tokens';
+  return images > 0 ? 'content.image_url' : 'timeout_ms';
 }

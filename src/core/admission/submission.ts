@@ -10,6 +10,8 @@ export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'a
   readonly lease?: LeaseProof | undefined;
   /** What becomes of a job that nothing here could run: it is refused, or waits. A program that embeds orchd may wait. */
   readonly unrunnable?: 'refuse' | 'wait' | undefined;
+  /** The field of the payload that leaves open what the job costs at most, for the message of a refusal. */
+  readonly unboundedBy?: string | undefined;
   /** False if the body was not stored because the request looked like a repeat: then it must not become a new job. */
   readonly bodyStored: boolean;
   /** The job with this id from the history, if the caller chose the id and the job is no longer in memory. */

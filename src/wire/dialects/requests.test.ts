@@ -137,6 +137,18 @@ test('a conversation for /v1/chat/completions is passed on as it is', () => {
   assert.deepEqual(chatBody(read(CONVERSATION), 'gpt', {}), { ...body, model: 'gpt' });
 });
 
+test('a server of our own gets max_tokens, and no field that is not known', () => {
+  const body = {
+    ...CONVERSATION,
+    n: 5,
+    best_of: 5,
+    max_completion_tokens: 9999,
+    audio: {},
+    service_tier: 'priority',
+  };
+  assert.deepEqual(chatBody(read(body), 'gpt', {}), { ...CONVERSATION, model: 'gpt' });
+});
+
 test('a prompt is one message of a user, unless it is a text to go on with', () => {
   const prompt = { prompt: 'Hello' };
   assert.deepEqual(chatBody(asChat(read(prompt)), 'gpt', {}), {

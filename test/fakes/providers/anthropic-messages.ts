@@ -4,7 +4,7 @@ import type { Json } from './provider.ts';
 import { CACHED_TOKENS, completionTokens, PROMPT_TOKENS, REASONING_TOKENS, scriptOf } from './script.ts';
 import type { FaultName } from './stage.ts';
 
-const WRITTEN_TOKENS = 2;
+export const WRITTEN_TOKENS = 2;
 
 /** `input_tokens` are those that were neither read from a cache nor written to one. */
 const inputUsage = {

@@ -1,7 +1,7 @@
 /** A fake Anthropic: messages, and message batches. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { AnthropicBatches } from './anthropic-batches.ts';
-import { messageFrames, wholeMessage } from './anthropic-messages.ts';
+import { messageFrames, WRITTEN_TOKENS, wholeMessage } from './anthropic-messages.ts';
 import { play } from './frames.ts';
 import { type Exchange, FakeProvider, type Json, send } from './provider.ts';
 import type { Fault } from './stage.ts';
@@ -12,6 +12,7 @@ const BATCHES = '/v1/messages/batches';
 export class FakeAnthropic extends FakeProvider {
   protected readonly generationPaths = [MESSAGES, BATCHES];
   protected readonly overloadedStatus = 529;
+  protected override readonly writtenTokens = WRITTEN_TOKENS;
   readonly batches = new AnthropicBatches(this.stage, () => this.url);
 
   protected keyOf(request: IncomingMessage): string | undefined {

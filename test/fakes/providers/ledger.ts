@@ -1,5 +1,6 @@
 /** The bills of a fake provider: one line for every generation that it has accepted, on disk before it answers. */
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import type { BilledTokens } from './script.ts';
 
 export interface Bill {
   /** The tag that the call came with; null where it came without one. */
@@ -9,6 +10,17 @@ export interface Bill {
   readonly path: string;
   /** The last text of the request, by which a call without a tag can be told from others. */
   readonly prompt: string;
+  readonly tokens: BilledTokens;
+}
+
+/** What a provider takes for a million tokens of each kind, in whole micro-units. */
+export type Tariff = Readonly<Record<keyof BilledTokens, number>>;
+
+/** What a provider charges for a call, rounded up to whole micro-units. */
+export function chargeOf({ tokens }: Bill, tariff: Tariff, percent = 100): number {
+  const kinds = Object.keys(tokens) as (keyof BilledTokens)[];
+  const sum = kinds.reduce((total, kind) => total + tokens[kind] * tariff[kind], 0);
+  return Math.ceil((sum * percent) / 100 / 1_000_000);
 }
 
 export class BillLedger {

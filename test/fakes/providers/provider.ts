@@ -21,7 +21,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { BillLedger } from './ledger.ts';
-import { promptOf } from './script.ts';
+import { billedTokens, promptOf } from './script.ts';
 import { type Fault, Stage } from './stage.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: requests and answers of any form
@@ -85,6 +85,8 @@ export abstract class FakeProvider {
   protected abstract readonly generationPaths: readonly string[];
   protected abstract keyOf(request: IncomingMessage): string | undefined;
   protected abstract errorBody(type: string, message: string): Json;
+  /** The tokens of a prompt that it writes to a cache. */
+  protected readonly writtenTokens: number = 0;
   /** The status of the provider's own overload. */
   protected abstract readonly overloadedStatus: number;
   protected abstract tagOf(body: Json): string | null;
@@ -142,7 +144,8 @@ export abstract class FakeProvider {
     const fault = this.stage.faults.shift();
     if (fault && this.#turnsAway(exchange, fault)) return;
     const id = this.nextId(this.idPrefix(url.pathname));
-    this.ledger.add({ tag: this.tagOf(body), id, path: url.pathname, prompt: promptOf(body) });
+    const tokens = billedTokens(body, this.writtenTokens);
+    this.ledger.add({ tag: this.tagOf(body), id, path: url.pathname, prompt: promptOf(body), tokens });
     await this.stage.at('received');
     if (fault?.name === 'hang') return;
     if (fault?.name === 'drop') return void response.destroy();

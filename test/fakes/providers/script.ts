@@ -15,6 +15,28 @@ export const REASONING_TOKENS = 3;
 export const completionTokens = ({ words, reasoning }: Script): number =>
   words.length + (reasoning === '' ? 0 : REASONING_TOKENS);
 
+/** The tokens of a call by what is charged for them; no token is in two of them. */
+export interface BilledTokens {
+  readonly plain: number;
+  readonly cached: number;
+  readonly written: number;
+  readonly output: number;
+  readonly reasoning: number;
+}
+
+/** The tokens that the answer to a request in any dialect takes; `written` of them are written to a cache. */
+export function billedTokens(body: Json, written: number): BilledTokens {
+  const params = body.requests?.[0]?.params ?? body;
+  const { words, reasoning } = scriptOf(messagesIn(params), params);
+  return {
+    plain: PROMPT_TOKENS - CACHED_TOKENS - written,
+    cached: CACHED_TOKENS,
+    written,
+    output: words.length,
+    reasoning: reasoning === '' ? 0 : REASONING_TOKENS,
+  };
+}
+
 /** Answers with the last text; to `tools` with a call. Thinks aloud if it is told to. */
 export function scriptOf(messages: Json, body: Json): Script {
   const prompt = lastText(messages);
@@ -29,9 +51,11 @@ export function scriptOf(messages: Json, body: Json): Script {
 
 /** The last text of a request in any dialect. */
 export function promptOf(body: Json): string {
-  const { messages, input } = body.requests?.[0]?.params ?? body;
-  return lastText(messages ?? (typeof input === 'string' ? [{ content: input }] : (input ?? [])));
+  return lastText(messagesIn(body.requests?.[0]?.params ?? body));
 }
+
+const messagesIn = ({ messages, input }: Json): Json =>
+  messages ?? (typeof input === 'string' ? [{ content: input }] : (input ?? []));
 
 function lastText(messages: Json): string {
   const content = messages.at(-1)?.content ?? '';
