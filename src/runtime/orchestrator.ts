@@ -328,6 +328,7 @@ export class Orchestrator extends Service {
     this.#effects.acknowledge(changes);
     this.#provisioning?.changed(changes);
     this.ends.changed(changes);
+    this.reconciliation.changed(changes);
     const { observer } = this.#parts;
     observer?.changed(changes, now, this.#observed);
     observer?.committed?.(tookMs);

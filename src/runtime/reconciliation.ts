@@ -6,6 +6,8 @@
  * C2  An execution that no open attempt knows is ended only if it runs in two looks that are GRACE_MS apart: an offer may
  *     have begun it just now. It is ended only at an executor that no other copy of this store has commanded.
  * C3  Only executions of this brain's owner are seen and ended.
+ * C4  Every attempt that is given up because nobody knows whether it ran is in a report, also if that is found out later:
+ *     a gateway that was started again may search for a call for minutes.
  */
 import type { Finding } from '../core/attempts/reports.ts';
 import type { Engine } from '../core/engine/engine.ts';
@@ -14,6 +16,7 @@ import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import type { Cause } from '../model/causes.ts';
 import { toOrchdError } from '../model/errors.ts';
 import type {
   BackendReconciliation,
@@ -21,7 +24,7 @@ import type {
   ReconcileFinding,
   ReconcileReport,
 } from '../model/http/control.ts';
-import type { AttemptRecord } from '../model/records.ts';
+import type { AttemptRecord, Change } from '../model/records.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { EffectRunner } from './effect-runner.ts';
@@ -76,6 +79,8 @@ export class Reconciliation {
   /** Backends whose last try has failed, with the time of the next one by the monotonic clock. */
   readonly #failed = new Map<string, number>();
   readonly #suspects = new Map<string, Suspect>();
+  /** The tokens about which a comparison has found something that is not durable yet. */
+  readonly #settling = new Set<string>();
   readonly #reports: OpenReport[] = [];
 
   constructor(parts: ReconciliationParts) {
@@ -95,6 +100,15 @@ export class Reconciliation {
     for (const name of this.#done.keys()) if (!backends.get(name)) this.#done.delete(name);
     for (const name of this.#failed.keys()) if (!backends.get(name)) this.#failed.delete(name);
     this.#checkSuspects();
+  }
+
+  /** C4: adds attempts that were given up, or are held, without a comparison to the report of the start. */
+  changed(changes: readonly Change[]): void {
+    for (const { kind, id, cause, after } of changes) {
+      if (kind !== 'attempt' || !after || this.#settling.has(id)) continue;
+      const found = this.#laterFinding(id, after, cause);
+      if (found) this.#addLater(id, after, found);
+    }
   }
 
   /**
@@ -140,7 +154,7 @@ export class Reconciliation {
         } catch (error) {
           const entry = this.#entry(backend.info.name, false);
           entry.problem = toOrchdError(error).message;
-          report.backends.push(entry);
+          this.#list(entry, report);
         }
       }),
     );
@@ -173,9 +187,13 @@ export class Reconciliation {
     // All at once, so that they share their commits.
     await Promise.all(asked.map(settle));
     this.#suspect(name, inspection.others ?? [], entry);
-    report.backends.push(entry);
-    if (report.backends.length > MAX_LISTED) report.backends.shift();
+    this.#list(entry, report);
     this.#tell(entry, report);
+  }
+
+  #list(entry: Entry, { backends }: OpenReport): void {
+    backends.push(entry);
+    if (backends.length > MAX_LISTED) backends.shift();
   }
 
   /** The open attempts on a backend, without those that are being offered or killed: their answers are under way. */
@@ -189,10 +207,34 @@ export class Reconciliation {
   async #settle(job: JobEntry, before: AttemptRecord, finding: Finding, entry: Entry): Promise<void> {
     const { loop, engine } = this.#parts;
     const { token } = job;
-    await loop.ask({ type: 'found', token, finding });
+    this.#settling.add(token);
+    await loop.ask({ type: 'found', token, finding }).finally(() => this.#settling.delete(token));
     const isKnown = before.state === 'accepted' && before.epoch === engine.state.brain?.epoch;
     const found = finding.is === 'forgotten' ? unknownResult(job) : RESULTS[finding.is];
     this.#count(entry, token, job.ask.tenant, found === 'reattached' && isKnown ? 'running' : found);
+  }
+
+  #laterFinding(token: string, { state }: AttemptRecord, cause: Cause): ReconcileFinding | undefined {
+    if (typeof cause === 'object') {
+      if (cause.is !== 'on-unknown' || state !== 'abandoned') return undefined;
+      return cause.policy === 'retry' ? 'retried' : 'failed';
+    }
+    // An attempt that is given up in the same step is not open any more.
+    const isHeld = cause === 'forgotten' && this.#parts.engine.state.open.has(token);
+    return isHeld ? 'held' : undefined;
+  }
+
+  #addLater(token: string, { backend, job }: AttemptRecord, found: ReconcileFinding): void {
+    const report = this.#startReport();
+    const known = report.backends.findLast((each) => each.backend === backend);
+    const entry = known ?? this.#entry(backend, true);
+    if (!known) this.#list(entry, report);
+    this.#count(entry, token, this.#parts.engine.state.jobs.get(job)?.ask.tenant ?? '', found);
+    this.#parts.logger?.warn('nobody knows whether an attempt ran', {
+      backend,
+      token_id: token,
+      reason: found,
+    });
   }
 
   /** C2: the first look. */

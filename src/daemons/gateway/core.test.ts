@@ -65,7 +65,7 @@ test('[FANO-6] a refused caller has the next turn, before later callers and befo
   assert.equal(kit.jobState('job'), 'running', 'a reservation ends by itself');
 });
 
-test('a request that leaves its seat free wakes nobody; the one that takes the last slot does, and so does its end', async () => {
+test('[FANO-6] a request that leaves its seat free wakes nobody; the one that takes the last slot does, and so does its end', async () => {
   const kit = await new GatewayCoreKit().open([seatOrder('s', { slots: 2 })]);
   const { feed } = kit.core;
   const told = (): (string | undefined)[] => [String(feed.version), kit.core.state().seats[0]?.busy];

@@ -42,7 +42,8 @@ export const BackendReconciliation = answerObject('BackendReconciliation', {
     description: 'Executions that no open attempt knows; they are ended if they still run after a grace time',
   }),
   attempts: Type.Array(ReconciledAttempt, {
-    description: 'The attempts that were not simply found running, up to 1,000',
+    description:
+      'The attempts that were not simply found running, up to 1,000; in the report of the start also those that became unknown later',
   }),
 });
 export type BackendReconciliation = Shape<typeof BackendReconciliation>;

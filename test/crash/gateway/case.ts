@@ -138,10 +138,14 @@ export class CrashSite {
     return readBills(this.#provider.ledger).filter(({ prompt }) => prompt === this.id).length;
   }
 
-  /** The attempts that were given up without knowing whether they ran. */
-  async unknownAttempts(): Promise<number> {
-    const { attempts } = await this.job();
-    return attempts.filter(({ error }) => error?.code === 'UNKNOWN_OUTCOME').length;
+  /** The attempts that the reconciliation report names as given up without knowing whether they ran. */
+  async reportedRetries(): Promise<number> {
+    const { reports } = (await this.#call('GET', '/control/reconcile')) as {
+      reports: { backends: { attempts: { token: string; found: string }[] }[] }[];
+    };
+    const attempts = reports.flatMap(({ backends }) => backends.flatMap((backend) => backend.attempts));
+    const isOurs = (token: string): boolean => token.startsWith(`${this.id}:`);
+    return attempts.filter(({ token, found }) => found === 'retried' && isOurs(token)).length;
   }
 
   stop(): void {
@@ -244,10 +248,7 @@ export class CrashSite {
     return { running, url: /listens on (http\S+)/.exec(banner)?.[1] ?? '' };
   }
 
-  async job(): Promise<{
-    readonly state: string;
-    readonly attempts: readonly { readonly error?: { readonly code: string } }[];
-  }> {
+  async job(): Promise<{ readonly state: string }> {
     return (await this.#call('GET', `/v2/tasks/${this.id}`)) as never;
   }
 
