@@ -1,6 +1,7 @@
 /**
  * A brain with paid commands, to be cut off: submits one job after the other until it dies. Arguments: the folder of
- * data and commands, the ledger, the file of acknowledgements, a name for the ids of its jobs.
+ * data and commands, the ledger, the file of acknowledgements, a name for the ids of its jobs. Without a name it submits
+ * nothing, and prints how every acknowledged job has ended.
  */
 import fs from 'node:fs';
 import { join } from 'node:path';
@@ -30,9 +31,18 @@ const settled = setInterval(async () => {
   for (const { job_id } of jobs) await brain.resolve(job_id, { as: 'failed' }).catch(() => undefined);
 }, 50);
 settled.unref();
-for (let n = 0; ; n++) {
+for (let n = 0; name !== ''; n++) {
   const id = `${name}-${n}`;
   await brain.submit({ job_id: id, type: 'work', payload: id, max_tries: 5 });
   fs.appendFileSync(acks, `${id}\n`);
   await Promise.race([brain.wait(id), sleep(60)]);
 }
+const acknowledged = fs.readFileSync(acks, 'utf8').split('\n').slice(0, -1);
+const ends = await Promise.all(
+  acknowledged.map(async (id) => {
+    const { state } = await brain.wait(id).catch((error: Error) => ({ state: error.message }));
+    return [id, state];
+  }),
+);
+process.stdout.write(JSON.stringify(ends));
+await brain.stop();

@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -76,6 +77,11 @@ class Ledger {
     return [...new Set(begun.filter((line, at) => begun.indexOf(line) !== at))];
   }
 
+  /** Whether the command of this job did all of its work. */
+  isDone(id: string): boolean {
+    return this.#lines(this.path).includes(`end ${JSON.stringify(id)}`);
+  }
+
   get acknowledged(): number {
     return this.#lines(this.acks).length;
   }
@@ -102,7 +108,29 @@ async function startBrain(folder: string, ledger: Ledger, name: string): Promise
   return child;
 }
 
-test('paid work is not begun twice, at whatever instant the power goes', { skip: noPower }, async () => {
+/** A last life, in which every acknowledged job comes to an end: none is missing, and none succeeds without its work. */
+async function checkEnds(folder: string, ledger: Ledger): Promise<void> {
+  const child = await startBrain(folder, ledger, '');
+  let text = '';
+  child.stdout?.setEncoding('utf8').on('data', (piece: string) => {
+    text += piece;
+  });
+  await once(child, 'close');
+  const ends = JSON.parse(text) as [id: string, state: string][];
+  assert.equal(ends.length, ledger.acknowledged);
+  const wrong = ends.filter(
+    ([id, state]) => state !== 'dead' && !(state === 'succeeded' && ledger.isDone(id)),
+  );
+  assert.deepEqual(wrong, []);
+  const succeeded = ends.filter(([, state]) => state === 'succeeded').length;
+  console.log(`# ${succeeded} succeeded, ${ends.length - succeeded} with an outcome that nobody knows`);
+  assert.ok(succeeded > 0);
+  assert.deepEqual(ledger.twice(), []);
+}
+
+test('no paid work is begun twice or lost, at whatever instant the power goes', {
+  skip: noPower,
+}, async () => {
   const ledger = new Ledger('power');
   image = new Ext4Image(scratch);
   for (let n = 1; n <= CYCLES; n++) {
@@ -120,9 +148,13 @@ test('paid work is not begun twice, at whatever instant the power goes', { skip:
   console.log(`# ${CYCLES} power cuts, ${ledger.acknowledged} acknowledged paid jobs, ${ledger.begun} begun`);
   assert.deepEqual(ledger.twice(), []);
   assert.ok(ledger.begun >= CYCLES);
+  image.mount();
+  await checkEnds(join(image.mountPoint, 'paid'), ledger);
+  await untilGone(scratch);
+  await image.unmountWhenFree();
 });
 
-test('paid work is not begun twice when keepers, wrappers and brains are killed', async () => {
+test('no paid work is begun twice or lost when keepers, wrappers and brains are killed', async () => {
   const ledger = new Ledger('kills');
   const folder = join(scratch, 'kills');
   fs.mkdirSync(folder);
@@ -140,4 +172,5 @@ test('paid work is not begun twice when keepers, wrappers and brains are killed'
   console.log(`# ${KILLS} lives, ${ledger.acknowledged} acknowledged paid jobs, ${ledger.begun} begun`);
   assert.deepEqual(ledger.twice(), []);
   assert.ok(ledger.begun >= KILLS);
+  await checkEnds(folder, ledger);
 });

@@ -47,6 +47,11 @@ const WRONG_SUBMITS: Readonly<Record<string, unknown>> = {
   'no tries': { max_tries: 0 },
   'too many tries': { max_tries: 101 },
   'a parent with a bad id': { parent_id: 'a b' },
+  'a job to wait for with a bad id': { after: ['a b'] },
+  'no job to wait for': { after: [] },
+  'a job to wait for twice': { after: ['a', 'a'] },
+  'more than 1,000 jobs to wait for': { after: Array.from({ length: 1001 }, (_, n) => `j${n}`) },
+  'an end to wait for that is none': { after: ['a'], after_policy: 'failed' },
   'an unknown policy': { on_unknown: 'guess' },
   'labels as a list': { labels: ['a'] },
   'a label that is a number': { labels: { a: 1 } },
@@ -114,6 +119,11 @@ const WRONG_CALLS: Readonly<Record<string, WrongCall>> = {
   'list of too many': { code: 'INVALID_PARAMS', call: (o) => o.list({ limit: 1001 }) },
   'a child of nobody': { code: 'ADMISSION_REJECT', call: (o) => o.submit({ parent_id: 'nobody' }) },
   'a child of a job that is done': { code: 'ADMISSION_REJECT', call: (o) => o.submit({ parent_id: 'done' }) },
+  'a job that waits for nobody': { code: 'ADMISSION_REJECT', call: (o) => o.submit({ after: ['nobody'] }) },
+  'a job that waits for itself': {
+    code: 'ADMISSION_REJECT',
+    call: (o) => o.submit({ job_id: 'own', after: ['own'] }),
+  },
   'another body for an id': { code: 'JOB_CONFLICT', call: (o) => o.submit({ job_id: 'live', payload: 2 }) },
   'another body for an id that is done': {
     code: 'JOB_CONFLICT',

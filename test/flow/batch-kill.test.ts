@@ -17,6 +17,11 @@ import { endsOf, Site } from './site-kit.ts';
 const JOBS = 5000;
 const SLOTS = 256;
 
+/** On a slow machine no worker may be taken for lost: its free work would be run again, as it should be. */
+const LOST_MS = 60_000;
+const POOL = { health_timeout_ms: LOST_MS };
+const PATIENT = { orchestrator: { recovery: { holder_lost_ms: LOST_MS, sweep_interval_ms: 100 } } };
+
 let database: Promise<TestServer> | undefined;
 after(async () => (await database)?.stop());
 
@@ -56,7 +61,7 @@ class AtTerminal {
 }
 
 async function killed(t: TestContext, config: object): Promise<void> {
-  const site = await Site.start(endsOf(t), { config, delayMs: 0 });
+  const site = await Site.start(endsOf(t), { config: { ...config, ...PATIENT }, pool: POOL, delayMs: 0 });
   await site.client.register('m', { slots: SLOTS });
   const path = join(site.folder, 'jobs.jsonl');
   const lines = Array.from({ length: JOBS }, (_, at) =>

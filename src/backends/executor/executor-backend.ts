@@ -19,9 +19,10 @@ import type {
 } from '../../core/ports/backend.ts';
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
+import { SharedCall } from '../../kit/shared-call.ts';
 import { errorInfo, type OrchdError } from '../../model/errors.ts';
 import { scoped } from '../../model/records.ts';
-import type { Commander } from '../../model/worker-wire.ts';
+import type { Commander, ExecutionList } from '../../model/worker-wire.ts';
 import { CancelReply, HASH_HEADER, REGISTRY_HEADER, TOKEN_HEADER } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
 import type { OutboundReply, StreamReply, Target } from '../../wire/outbound.ts';
@@ -58,6 +59,8 @@ export class ExecutorBackend implements Backend {
   readonly #timers: Timers;
   /** Streams that answered an offer and wait for their `follow`, by the token of the attempt. */
   readonly #unread = new Map<string, StreamReply>();
+  /** The last commander who asked for the list of executions. */
+  #lister: { readonly who: Commander; readonly list: SharedCall<ExecutionList> } | undefined;
 
   constructor(options: ExecutorBackendOptions) {
     this.info = options.info;
@@ -89,8 +92,7 @@ export class ExecutorBackend implements Backend {
   }
 
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
-    const { listPath, readList } = this.#protocol;
-    const list = readList(await this.#json('GET', listPath, who));
+    const list = await this.#list(who);
     const known = new Map<string, ExecutionStatus>();
     const others: OtherExecution[] = [];
     const wanted = new Set(tokens);
@@ -164,6 +166,16 @@ export class ExecutorBackend implements Backend {
     this.#target.retire();
   }
 
+  /** The list names all executions, so attempts that are inspected at the same time share it. */
+  #list(who: Commander): Promise<ExecutionList> {
+    if (!this.#lister || !isSame(this.#lister.who, who)) {
+      const { listPath, readList } = this.#protocol;
+      const list = new SharedCall(async () => readList(await this.#json('GET', listPath, who)));
+      this.#lister = { who, list };
+    }
+    return this.#lister.list.ask();
+  }
+
   async #open(token: string, from: number, who: Commander): Promise<StreamReply | undefined> {
     const path = `${this.#pathOf(token)}/events?from=${from}`;
     const reply = await this.#target.stream({ path, headers: this.#headers(who) });
@@ -218,6 +230,9 @@ export class ExecutorBackend implements Backend {
     return reply;
   }
 }
+
+const isSame = (a: Commander, b: Commander): boolean =>
+  a.owner === b.owner && a.epoch === b.epoch && a.nonce === b.nonce;
 
 /**
  * An ExecuteRequest as JSON: the fields of the payload, then `job_id`, `model` and `session_id`. Ours come last because
