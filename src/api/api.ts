@@ -23,6 +23,7 @@ import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
 import { priceRoutes } from './prices.ts';
+import { seatRoutes } from './seats.ts';
 import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
@@ -68,6 +69,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...sessionRoutes(orchestrator),
     ...limitRoutes(orchestrator),
     ...priceRoutes(orchestrator, options.currency),
+    ...seatRoutes(orchestrator),
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),

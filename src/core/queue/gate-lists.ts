@@ -78,6 +78,15 @@ export class GateLists {
   /** Lists from which a job may leave. */
   readonly #freed = new Set<GateList>();
 
+  /** The number of jobs that wait at gates. */
+  get size(): number {
+    let size = 0;
+    for (const list of this.#lists.values()) size += list.size;
+    // Those of limits that were removed are about to leave.
+    for (const list of this.#freed) if (!list.gate) size += list.size;
+    return size;
+  }
+
   get hasFreed(): boolean {
     return this.#freed.size > 0;
   }

@@ -65,6 +65,11 @@ export class Queue implements StateFollower {
     else this.#enterLane(entry);
   }
 
+  /** The number of jobs that wait at gates. */
+  get atGates(): number {
+    return this.#lists.size;
+  }
+
   /** Takes a job out of its lane, to wait at a gate. It is charged nothing: it was not picked. */
   park(entry: JobEntry, gate: Gate, isByBudget: boolean): void {
     this.unready(entry);
