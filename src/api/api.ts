@@ -24,6 +24,7 @@ import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
 import { priceRoutes } from './prices.ts';
+import { seatRoutes } from './seats.ts';
 import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
@@ -70,6 +71,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...limitRoutes(orchestrator),
     ...modelRouteRoutes(orchestrator),
     ...priceRoutes(orchestrator, options.currency),
+    ...seatRoutes(orchestrator),
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),

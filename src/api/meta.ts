@@ -136,7 +136,7 @@ export const singleNodeLeader = (orchestrator: Orchestrator): LeaderView => ({
 /** The backends; how many of their slots all tenants use is shown to the operator only. */
 export function backendsFor({ reads }: Orchestrator, caller: Identity): Capabilities['backends'] {
   const backends = reads.backends();
-  return isOperator(caller) ? backends : backends.map(({ used: _, ...rest }) => rest);
+  return isOperator(caller) ? backends : backends.map(({ used: _, paused: __, ...rest }) => rest);
 }
 
 function capabilities(orchestrator: Orchestrator, options: MetaOptions, caller: Identity): Capabilities {

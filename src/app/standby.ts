@@ -14,6 +14,7 @@ const NOTHING: Figures = {
   backends: [],
   workers: [],
   pools: [],
+  money: { reserved: 0, parked: 0, pausedSeats: 0, budgets: [] },
 };
 
 /** What the routes of a node without a brain read. */

@@ -39,6 +39,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/pools.ts')).pools,
   },
   {
+    name: 'prices',
+    summary: 'List the prices in force, or replace them',
+    load: async () => (await import('./commands/prices.ts')).prices,
+  },
+  {
     name: 'submit',
     summary: 'Submit a job, or a file of jobs; with --follow print its answer',
     load: async () => (await import('./commands/submit.ts')).submit,
@@ -92,6 +97,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: 'resolve',
     summary: 'Decide the outcome of a job whose outcome is unknown',
     load: async () => (await import('./commands/resolve.ts')).resolve,
+  },
+  {
+    name: 'resume',
+    summary: 'Give jobs again to a seat that was paused for what it billed',
+    load: async () => (await import('./commands/resume.ts')).resume,
   },
   {
     name: 'token',

@@ -5,8 +5,9 @@
 import { ERRORS, OrchdError } from '../model/errors.ts';
 import type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
 import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
-import type { Capabilities, Health } from '../model/http/meta.ts';
+import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
+import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { Status } from '../model/http/status.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import { LAST_EVENT_ID } from '../wire/headers.ts';
@@ -164,6 +165,20 @@ export class OrchdClient {
   /** The whole at one instant: queue, running and held jobs, backends, models, limits that are near. */
   status(): Promise<Status> {
     return this.#call('GET', '/v2/meta/status');
+  }
+
+  prices(): Promise<PricesView> {
+    return this.#call('GET', '/v2/prices');
+  }
+
+  /** Replaces all prices. Attempts that are recorded already keep theirs. */
+  setPrices(prices: readonly WrittenPrice[]): Promise<PricesView> {
+    return this.#call('PUT', '/v2/prices', { prices });
+  }
+
+  /** Gives jobs again to a seat that was paused because its provider billed more than its bound. */
+  resumeSeat(name: string): Promise<ResumedSeat> {
+    return this.#call('POST', `/v2/seats/${encodeURIComponent(name)}/resume`);
   }
 
   async pools(): Promise<readonly PoolView[]> {

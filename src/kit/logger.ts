@@ -38,6 +38,8 @@ const FIELD_NAMES = [
   'position',
   'route',
   'address',
+  'scope',
+  'cost',
 ] as const;
 
 const EVENT_NAMES = ['type', 'from', 'to'] as const;

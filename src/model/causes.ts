@@ -86,6 +86,8 @@ export type Cause =
   | { readonly is: 'resolve'; readonly as: 'retry' | 'failed' | 'succeeded'; readonly by: string }
   | { readonly is: 'on-unknown'; readonly policy: 'retry' | 'fail' }
   | { readonly is: 'verified'; readonly verdict: string }
+  /** The cost of a scope has reached this share of its budget, in percent. */
+  | { readonly is: 'budget-share'; readonly percent: number }
   /** A worker was ordered, is drained, is stopped, or has gone after a stop. */
   | { readonly is: 'start' | 'draining' | 'stopping' | 'stopped'; readonly why: WorkerReason }
   /** A worker is now reported by a pool of another name. */
@@ -124,6 +126,8 @@ export function causeText(cause: Cause): string {
       return `on-unknown:${cause.policy}`;
     case 'verified':
       return `verified:${cause.verdict}`;
+    case 'budget-share':
+      return `budget-share:${cause.percent}`;
     case 'start':
     case 'draining':
     case 'stopping':

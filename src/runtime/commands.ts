@@ -1,4 +1,4 @@
-/** Commands to models, sessions, pools, limits, prices and leases. Each resolves once its change is durable. */
+/** Commands to models, sessions, pools, limits, prices, seats and leases. Each resolves once its change is durable. */
 import type { EngineEvent, ValueOf } from '../core/engine/areas.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { PoolOrder } from '../core/workers/operator-commands.ts';
@@ -109,6 +109,11 @@ class PriceCommands extends Commands {
   /** Replaces all prices. Attempts that are recorded already keep theirs. */
   async set(prices: readonly PriceSpec[], by: string): Promise<readonly PriceSpec[]> {
     return (await this.order({ type: 'prices', prices, by })).prices;
+  }
+
+  /** Ends the pause of a seat that was billed too much. Returns whether it was paused. */
+  resumeSeat(seat: string, by: string): Promise<boolean> {
+    return this.order({ type: 'resume-seat', seat, by });
   }
 }
 

@@ -1,7 +1,10 @@
 /** Counts of jobs, backends, workers and pools at one instant, as plain data for metrics. */
 
+import type { BudgetUse } from '../core/limits/gate-use.ts';
+import { writtenScope } from '../core/limits/limit.ts';
 import type { PoolDevice } from '../core/ports/pools.ts';
 import { workerBackend } from '../core/ports/pools.ts';
+import type { JobEntry } from '../core/state/job-entry.ts';
 import type { EngineView } from '../core/turn.ts';
 import type { JobClass } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
@@ -25,9 +28,18 @@ export interface Figures {
     readonly up: boolean;
     readonly devices: readonly PoolDevice[];
   }[];
+  readonly money: {
+    /** Millionths that open attempts hold. */
+    readonly reserved: number;
+    /** Jobs that wait at gates. */
+    readonly parked: number;
+    readonly pausedSeats: number;
+    /** The budgets that name their scope. */
+    readonly budgets: readonly BudgetUse[];
+  };
 }
 
-export function figuresOf({ state, queue }: EngineView): Figures {
+export function figuresOf({ state, queue }: EngineView, now: number): Figures {
   const { interactive, batch } = queue.waiting;
   return {
     jobs: { ...state.counts },
@@ -44,5 +56,17 @@ export function figuresOf({ state, queue }: EngineView): Figures {
       state: decided,
     })),
     pools: Array.from(state.pools.known, ([id, { up, report }]) => ({ id, up, devices: report.devices })),
+    money: {
+      reserved: reservedBy(state.open.values()),
+      parked: queue.atGates,
+      pausedSeats: [...queue.fleet.backends.values()].filter(({ paused }) => paused).length,
+      budgets: [...queue.gates.namedBudgets(now)].map((use) => ({ ...use, scope: writtenScope(use.scope) })),
+    },
   };
+}
+
+function reservedBy(open: Iterable<JobEntry>): number {
+  let reserved = 0;
+  for (const entry of open) reserved += entry.open?.bill?.reserved ?? 0;
+  return reserved;
 }

@@ -10,7 +10,7 @@
 import { modelOf } from '../core/admission/model.ts';
 import { limitsOf } from '../core/admission/quota.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import { isScopeOf } from '../core/limits/limit.ts';
+import { isScopeOf, scopes } from '../core/limits/limit.ts';
 import { pricesOf } from '../core/money/prices.ts';
 import type { HistoryQuery, Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
@@ -270,7 +270,8 @@ export class Reads {
       const away = backend.away
         ? `attempts are open on it at node "${node}", which does not lead`
         : undefined;
-      return backendView(backend, problems.get(name) ?? away);
+      const { paused } = state.tables.spent.get(scopes.seat(name)) ?? {};
+      return backendView(backend, { problem: problems.get(name) ?? away, paused });
     });
   }
 
@@ -284,7 +285,7 @@ export class Reads {
    * brain that cannot commit must not wait for its commit.
    */
   figures(): Figures {
-    return figuresOf(this.#parts.engine);
+    return figuresOf(this.#parts.engine, this.#parts.clock.now());
   }
 
   /**

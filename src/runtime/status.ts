@@ -178,12 +178,13 @@ const numbersOf = (use: Use | undefined) => ({
 });
 
 /** For the default tenant all limits; for others those that they have set, and the operator's that name them. */
-function nearLimits({ state }: EngineView, tenant: string, now: number): NearLimit[] {
+function nearLimits({ state, queue }: EngineView, tenant: string, now: number): NearLimit[] {
   const isVisible = (scope: string): boolean =>
     tenant === DEFAULT_TENANT ||
     isScopeOf(scope, tenant) ||
     (scope === ownScope(writtenScope(scope)) && isScopeOf(writtenScope(scope), tenant));
-  const near = [...state.limiter.near(NEAR_SHARE, now)].filter(({ scope }) => isVisible(scope));
+  const all: NearLimit[] = [...state.limiter.near(NEAR_SHARE, now), ...queue.gates.near(NEAR_SHARE, now)];
+  const near = all.filter(({ scope }) => isVisible(scope));
   const share = ({ used, of }: NearLimit): number => used / of;
   return near
     .sort((a, b) => share(b) - share(a))

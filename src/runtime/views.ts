@@ -13,7 +13,8 @@ import type { LeaseView } from '../model/http/leases.ts';
 import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView, PoolWorker } from '../model/http/pools.ts';
 import { MAX_LISTED_JOBS, type SessionView } from '../model/http/sessions.ts';
-import type { ModelRecord, SessionRecord } from '../model/records.ts';
+import type { SeatPause } from '../model/limit-records.ts';
+import { jobOfToken, type ModelRecord, type SessionRecord } from '../model/records.ts';
 
 export const modelView = (model: ModelRecord): ModelView => ({
   model_id: model.id,
@@ -106,7 +107,18 @@ function workerView({ state, queue }: EngineView, pool: string, worker: Reported
   };
 }
 
-export const backendView = ({ info, up, away, used }: BackendEntry, problem = info.outage): BackendView => ({
+/** Why a backend gets no work, and since when it is paused. */
+export interface BackendTrouble {
+  readonly problem?: string | undefined;
+  readonly paused?: SeatPause | undefined;
+}
+
+const PAUSED = 'paused: its provider has billed more than its bound';
+
+export const backendView = (
+  { info, up, away, used }: BackendEntry,
+  { problem = info.outage, paused }: BackendTrouble = {},
+): BackendView => ({
   name: info.name,
   kind: info.kind,
   slots: info.slots,
@@ -116,7 +128,8 @@ export const backendView = ({ info, up, away, used }: BackendEntry, problem = in
   models: info.models ?? null,
   labels: info.labels,
   keeps_results: info.keepsResults,
-  ...(problem !== undefined && { problem }),
+  ...((problem !== undefined || paused) && { problem: problem ?? PAUSED }),
+  ...(paused && { paused: { at: paused.at, job_id: jobOfToken(paused.token), excess: paused.excess } }),
 });
 
 export interface ModelName {

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { FAILED, FAILED_FOR_NOW, SETTINGS, SUCCESS } from '../../test/fakes/engine-kit.ts';
 import { GB } from '../../test/fakes/pool-engine.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
+import type { Outcome } from '../core/ports/backend.ts';
 import { OrchdError } from '../model/errors.ts';
 import { accept, end, newAttempt } from '../model/moves.ts';
 import { countsOf } from '../model/usage.ts';
@@ -34,6 +35,11 @@ class Counted extends WatchedPools {
     this.end(id, SUCCESS);
   }
 
+  /** The value of a metric without labels. */
+  async value(name: string): Promise<number | undefined> {
+    return Object.values(await this.series(name))[0];
+  }
+
   /** The series of a metric, by their labels as they are written. */
   async series(name: string): Promise<Record<string, number>> {
     const lines = (await this.metrics.render()).split('\n');
@@ -56,9 +62,22 @@ function counted(devicesGb: readonly number[] = [10]): Counted {
   return kit;
 }
 
+const overrun = (tokens: number): Outcome => ({
+  ok: true,
+  result: '"done"',
+  usage: { ...countsOf({ prompt_tokens: 0, completion_tokens: tokens }), decodeMs: 1 },
+});
+
+/** Every attempt costs 20, and all together may cost 100. */
+function priced(kit: Counted): void {
+  kit.step({ type: 'prices', prices: [{ model: '*', request: 20 }], by: 'test' });
+  kit.step({ type: 'limits', limits: [{ scope: 'global', costBudget: 100 }], by: 'test' });
+}
+
 /** A little of everything, so that every metric has a series. */
 function eventful(): Counted {
   const kit = counted();
+  priced(kit);
   kit.asks('one', 'a');
   kit.now += 700;
   kit.obey();
@@ -298,6 +317,71 @@ test('tokens are counted by model, up to a number of models', async () => {
   assert.equal(series[`model_ref=${A},direction=out`], 10);
   assert.equal(series['model_ref=other,direction=in'], 5010);
   assert.equal(Object.keys(series).length, 2002);
+});
+
+test('costs are counted by model and by how they are known, up to a number of models', async () => {
+  const kit = counted();
+  priced(kit);
+  kit.asks('one', 'a');
+  kit.obey();
+  assert.equal(await kit.value('orchd_cost_reserved_millionths'), 20);
+  kit.run('one', 100);
+  assert.equal(await kit.value('orchd_cost_reserved_millionths'), 0);
+  const told = `model_ref=${A},basis=told`;
+  const assumed = `model_ref=${A},basis=assumed`;
+  assert.deepEqual(await kit.series('orchd_cost_millionths_total'), { [told]: 20, [assumed]: 0 });
+  kit.step({ type: 'prices', prices: [{ model: '*', output: 1_000_000, request: 7 }], by: 'test' });
+  kit.asks('two', 'a');
+  kit.run('two', 1);
+  const series = await kit.series('orchd_cost_millionths_total');
+  assert.equal(series[told], 20);
+  assert.ok((series[assumed] ?? 0) >= 7, 'the backend has not said what it used');
+  const observed = observedStateOf(kit.engine);
+  const job = observed.job('two')!;
+  const closed = job.past?.at(-1);
+  assert.ok(closed);
+  for (let n = 0; n < 1500; n++) {
+    const other = { ...job, ask: { ...job.ask, modelRef: `demo:${n}` } };
+    const change = { kind: 'attempt', id: 'two:1', after: closed, cause: 'succeeded' } as const;
+    kit.tally.changed([change], 0, { ...observed, job: () => other });
+  }
+  assert.equal(Object.keys(await kit.series('orchd_cost_millionths_total')).length, 2002);
+});
+
+test('budgets that name their scope are shown with their share, in their window only; jobs at gates are counted', async () => {
+  const kit = counted();
+  kit.backend('here', { types: ['t'], slots: 9 });
+  kit.step({ type: 'prices', prices: [{ model: '*', request: 20 }], by: 'test' });
+  const limits = [
+    { scope: 'global', costBudget: 100, window: 'hour' },
+    { scope: 'agent:*', costBudget: 40, hard: true },
+    { scope: 'tenant:idle', costBudget: 0 },
+  ] as const;
+  kit.step({ type: 'limits', limits, by: 'test' });
+  for (const id of ['a', 'b', 'c']) kit.submit(id);
+  kit.run('a', 1);
+  const global = async (): Promise<(number | undefined)[]> => {
+    const shares = await kit.series('orchd_budget_used_ratio');
+    assert.equal(Object.keys(shares).length, 4, 'those of patterns are left out');
+    return ['spent', 'reserved'].map((part) => shares[`scope=global,part=${part}`]);
+  };
+  assert.deepEqual(await global(), [0.2, 0.2]);
+  assert.equal(await kit.value('orchd_jobs_parked_quota'), 1);
+  kit.now += 3_600_000;
+  assert.deepEqual(await global(), [0, 0.2]);
+});
+
+test('a bill over its bound is counted with its excess, and its seat as paused', async () => {
+  const kit = counted();
+  kit.backend('seat', { types: ['t'], models: ['x'], paid: true });
+  kit.step({ type: 'prices', prices: [{ model: 'x', output: 1_000_000 }], by: 'test' });
+  kit.step({ type: 'limits', limits: [{ scope: 'global', costBudget: 1000, hard: true }], by: 'test' });
+  kit.submit('a', { model: 'x', maxOutput: 10, messages: 1 });
+  kit.accept('a');
+  kit.end('a', overrun(15));
+  assert.equal(await kit.value('orchd_cost_overruns_total'), 1);
+  assert.equal(await kit.value('orchd_cost_overrun_millionths_total'), 5);
+  assert.equal(await kit.value('orchd_seats_paused'), 1);
 });
 
 test('a brain that begins in the same process goes on counting, without the workers of the last one', async () => {

@@ -8,6 +8,7 @@ import { histogram } from './buckets.ts';
 import { endMetrics } from './end-metrics.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
 import { httpMetrics } from './http-metrics.ts';
+import { moneyMetrics } from './money-metrics.ts';
 import { processMetrics } from './process-metrics.ts';
 import { storageMetrics } from './storage-metrics.ts';
 import type { Tally } from './tally.ts';
@@ -34,6 +35,7 @@ export class Metrics {
     queueMetrics(figures, tally, this.#registry);
     jobMetrics(figures, following, this.#registry);
     endMetrics(tally, this.#registry);
+    moneyMetrics(figures, tally, this.#registry);
     predictionMetrics(tally, this.#registry);
     fleetMetrics(figures, tally, this.#registry);
     httpMetrics(tally.http, this.#registry);

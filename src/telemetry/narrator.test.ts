@@ -5,7 +5,8 @@ import { WatchedPools } from '../../test/fakes/watched-pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { createLogger, type LogLevel } from '../kit/logger.ts';
 import { errorInfo } from '../model/errors.ts';
-import { Narrator, SENTENCES, WORKER_SENTENCES } from './narrator.ts';
+import type { LimitSpec } from '../model/limit-records.ts';
+import { MONEY_SENTENCES, Narrator, SENTENCES, WORKER_SENTENCES } from './narrator.ts';
 
 type Line = Record<string, unknown> & { event: Record<string, string> };
 
@@ -250,4 +251,55 @@ test('of workers only what went wrong is told where lines of that level alone ar
     event['type'] === 'state_transition' ? event['to'] : event['type'],
   );
   assert.deepEqual(events.toSorted(), ['dead', 'worker_start_failed']);
+});
+
+/** A backend whose every job costs 20, under these limits. */
+function spending(limits: readonly LimitSpec[]): Told {
+  const kit = new Told();
+  kit.backend('b', { slots: 9 });
+  kit.step({ type: 'prices', prices: [{ model: '*', request: 20 }], by: 'test' });
+  kit.step({ type: 'limits', limits, by: 'test' });
+  return kit.listen();
+}
+
+const spend = (kit: Told, id: string): void => {
+  kit.submit(id);
+  kit.accept(id);
+  kit.end(id, SUCCESS);
+};
+
+const warnings = (kit: Told): unknown[] =>
+  kit.lines
+    .filter(({ message }) => message === MONEY_SENTENCES.share)
+    .map(({ scope, event, cost }) => [scope, event['to'], cost]);
+
+test('each share of a budget is warned of once in its window, when it is reached', () => {
+  const kit = spending([{ scope: 'global', costBudget: 80, window: 'hour' }]);
+  for (const id of ['a', 'b', 'c', 'd', 'e']) spend(kit, id);
+  const hour = [
+    ['global', 50, 40],
+    ['global', 80, 80],
+  ];
+  // 80 of 80: the highest share counts, the one below was not reached by itself.
+  assert.deepEqual(warnings(kit), [hour[0], ['global', 100, 80]]);
+  kit.now += 3_600_000;
+  for (const id of ['f', 'g']) spend(kit, id);
+  assert.deepEqual(warnings(kit).slice(2), [hour[0]], 'the next window begins anew');
+});
+
+test('what was warned of before a restart is not warned of again', () => {
+  const kit = spending([{ scope: 'global', costBudget: 100 }]);
+  for (const id of ['a', 'b', 'c', 'd']) spend(kit, id);
+  assert.deepEqual(warnings(kit), [
+    ['global', 50, 60],
+    ['global', 80, 80],
+  ]);
+  // Another narrator, as after a restart, hears of the same records.
+  kit.lines.length = 0;
+  kit.listen();
+  spend(kit, 'e');
+  assert.deepEqual(warnings(kit), [['global', 100, 100]]);
+  kit.lines.length = 0;
+  spend(kit, 'f');
+  assert.deepEqual(warnings(kit), []);
 });

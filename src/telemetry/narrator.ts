@@ -3,10 +3,12 @@
  * observes durable changes, so every line states a fact.
  */
 
+import { writtenScope } from '../core/limits/limit.ts';
 import type { LogFields, Logger } from '../kit/logger.ts';
 import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
 import { errorInfo, type OrchdError } from '../model/errors.ts';
-import type { Change, JobRecord, WorkerRecord } from '../model/records.ts';
+import type { SpentRecord } from '../model/limit-records.ts';
+import { type Change, type JobRecord, jobOfToken, type WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import type { ObservedJob, ObservedState, RefusedCaller } from '../runtime/observer.ts';
 import { executionMs, schedulingMs } from './latency.ts';
@@ -35,6 +37,14 @@ export const WORKER_SENTENCES: Record<WorkerWhat, string> = {
   gone: 'The worker is gone and its memory is free.',
   died: 'The worker has died, and what ran on it has ended.',
 };
+
+export const MONEY_SENTENCES = {
+  share: 'A scope has used this share of its cost budget, in percent.',
+  overrun: 'A provider has billed more than its bound: its seat is paused until an operator resumes it.',
+  resumed: 'A paused seat gets jobs again.',
+} as const;
+
+const OVERRUN = { type: 'overrun' } as const;
 
 const WORKER_WARNINGS: ReadonlySet<WorkerWhat> = new Set(['start_failed', 'failed', 'died']);
 
@@ -66,6 +76,7 @@ export class Narrator {
     this.#workers.read(observed);
     for (const { kind, id, after, cause } of changes) {
       if (kind === 'worker') this.#workerMoved(id, after, cause, now);
+      if (kind === 'spent') this.#spent(id, after, cause);
       if (!after || (kind !== 'ask' && kind !== 'job')) continue;
       // An ended job stays in memory until the history has it, which is after this call.
       const entry = observed.job(id);
@@ -128,6 +139,18 @@ export class Narrator {
     fields.worker_id = worker?.id ?? backend;
     fields.pool_id = worker?.record.pool;
     fields.gpu_id = worker?.record.device;
+  }
+
+  #spent(scope: string, after: SpentRecord | null, cause: Cause): void {
+    const { cost, paused } = after ?? {};
+    if (typeof cause === 'object' && cause.is === 'budget-share') {
+      const event = { type: 'budget_share', to: cause.percent };
+      this.#logger.warn(MONEY_SENTENCES.share, { scope: writtenScope(scope), cost, event });
+    } else if (cause === 'overrun' && paused) {
+      const fields = { scope, cost: paused.excess, job_id: jobOfToken(paused.token), event: OVERRUN };
+      this.#logger.warn(MONEY_SENTENCES.overrun, fields);
+    } else if (causeName(cause) === 'resume')
+      this.#logger.info(MONEY_SENTENCES.resumed, { scope, reason: causeText(cause) });
   }
 
   #workerMoved(id: string, after: WorkerRecord | null, cause: Cause, now: number): void {

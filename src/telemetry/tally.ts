@@ -3,6 +3,7 @@
  * cost more than a submit.
  */
 
+import { type Charge, chargeOf } from '../model/charge.ts';
 import type { OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change, DeadReason, JobRecord } from '../model/records.ts';
 import { isOpen, isTerminal } from '../model/states.ts';
@@ -49,6 +50,12 @@ export interface TokenTotals {
   completion: number;
 }
 
+/** What the attempts of one model have cost, by how that is known. */
+export interface CostTotals {
+  told: number;
+  assumed: number;
+}
+
 export interface TallyOptions {
   /** The placement algorithm, the label of scheduling latencies. */
   readonly algorithm: string;
@@ -79,6 +86,10 @@ export class Tally implements Observer {
   tokenEvents = 0;
   /** Reported tokens by model. */
   readonly tokens = new Map<string, TokenTotals>();
+  /** Cost of closed attempts in millionths, by model and basis. */
+  readonly costs = new Map<string, CostTotals>();
+  /** Attempts that were billed more than their bound, and by how much. */
+  readonly overruns = { count: 0, excess: 0 };
   readonly http = new HttpTally();
   readonly storage = new StorageTally();
   readonly #predicted = new Map<string, number>();
@@ -162,8 +173,11 @@ export class Tally implements Observer {
     this.predictionError.note(predicted, now - entry.ask.createdAt);
   }
 
-  #ended({ backend, outcome, usage, job }: AttemptRecord, observed: ObservedState): void {
-    if (usage) this.#used(usage, observed.job(job)?.ask);
+  #ended(attempt: AttemptRecord, observed: ObservedState): void {
+    const { backend, outcome, usage, bill, job } = attempt;
+    const ask = usage || bill ? observed.job(job)?.ask : undefined;
+    if (usage) this.#used(usage, ask);
+    if (bill && ask) this.#billed(chargeOf(job, ask, attempt), ask);
     let counts = this.dispatched.get(backend);
     if (!counts) {
       counts = new Dispatched();
@@ -179,6 +193,18 @@ export class Tally implements Observer {
     counts.prompt += promptTokens(used);
     counts.completion += completionTokens(used);
     this.tokens.set(name, counts);
+  }
+
+  #billed(charge: Charge | undefined, { modelRef }: AskRecord): void {
+    // Other bases have no cost.
+    if (charge?.basis !== 'told' && charge?.basis !== 'assumed') return;
+    const name = modelLabel(this.costs, modelRef ?? charge.model ?? '');
+    const costs = this.costs.get(name) ?? { told: 0, assumed: 0 };
+    costs[charge.basis] += charge.cost;
+    this.costs.set(name, costs);
+    if (charge.overrun === 0) return;
+    this.overruns.count++;
+    this.overruns.excess += charge.overrun;
   }
 
   /** Bounds the memory: workers come and go for ever. */

@@ -70,7 +70,7 @@ function readyText({ jobs, queue: { ready } }: Status): string {
   const parts = [
     ready.interactive > 0 ? `${ready.interactive} interactive` : '',
     ready.batch > 0 ? `${ready.batch} batch` : '',
-    parked > 0 ? `${parked} for an instant or their session` : '',
+    parked > 0 ? `${parked} for an instant, their session or a limit` : '',
   ].filter((part) => part !== '');
   return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
 }
@@ -111,11 +111,13 @@ function backendTable({ backends }: Status, terminal: Shown): string | undefined
   const rows = backends.map((backend) => [
     backend.name,
     backend.kind,
-    backend.up ? 'up' : 'down',
+    backend.paused ? 'paused' : backend.up ? 'up' : 'down',
     backend.used === undefined ? `${backend.slots}` : `${backend.used} of ${backend.slots}`,
     backend.problem ?? (backend.models ?? backend.types ?? ['any']).join(', '),
   ]);
-  return section(['BACKEND', 'KIND', 'STATE', 'SLOTS', 'RUNS'], rows, terminal);
+  const table = section(['BACKEND', 'KIND', 'STATE', 'SLOTS', 'RUNS'], rows, terminal);
+  const isPaused = backends.some(({ paused }) => paused);
+  return isPaused ? `${table}\norchd resume SEAT gives jobs again to one that is paused.` : table;
 }
 
 function poolTable(pools: readonly PoolView[], terminal: Shown): string | undefined {

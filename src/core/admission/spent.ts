@@ -2,6 +2,7 @@
  * Stores what scopes have used of their limits, in the commit of what they used it for: a later brain goes on where this
  * one was. Each scope that has changed is written once for all events of a commit.
  */
+import type { Cause } from '../../model/causes.ts';
 import type { SpentRecord } from '../../model/limit-records.ts';
 import type { Turn } from '../turn.ts';
 
@@ -33,5 +34,11 @@ function storeScope(turn: Turn, scope: string): void {
     ...gate,
     ...(paused && { paused }),
   };
-  turn.put('spent', scope, record, 'settled');
+  turn.put('spent', scope, record, causeOf(known, record));
+}
+
+/** Names the share of its budget that a scope reaches with this commit: only then are people warned. */
+function causeOf(before: SpentRecord | undefined, { warned, window }: SpentRecord): Cause {
+  const told = before?.window === window ? (before?.warned ?? 0) : 0;
+  return warned !== undefined && warned > told ? { is: 'budget-share', percent: warned } : 'settled';
 }

@@ -8,11 +8,14 @@
 import type { SpentRecord } from '../../model/limit-records.ts';
 import { type AskRecord, DEFAULT_TENANT } from '../../model/records.ts';
 import { Gate } from './gate.ts';
+import { type BudgetUse, budgetUse, type GateUse, nearUses } from './gate-use.ts';
 import { isStartLimit, type Limit, LimitTable, ownScope, patternOf, scopes } from './limit.ts';
 
 /** More gates than these share one by the pattern of their limit: stricter than a gate each, never laxer. */
 const MAX_GATES = 100_000;
 const SWEPT_PER_CALL = 2;
+/** Gates that one read looks at. */
+const MAX_LOOKED = 10_000;
 
 /** The fields of a job that decide which gates it passes. */
 export type GatedAsk = Pick<AskRecord, 'id' | 'tenant' | 'submittedBy' | 'spec' | 'route' | 'ancestors'>;
@@ -112,10 +115,8 @@ export class Gates {
     const name = isShared ? (patternOf(scope) ?? limit.scope) : scope;
     const shared = this.#gates.get(name);
     if (shared) return this.#roll(shared, now);
-    const gate = new Gate(name, limit, now);
+    const gate = this.#made(name, limit, now);
     this.#gates.set(name, gate);
-    const spent = this.#spent(name);
-    if (spent) gate.resume(spent);
     return gate;
   }
 
@@ -174,6 +175,31 @@ export class Gates {
 
   values(): IterableIterator<Gate> {
     return this.#gates.values();
+  }
+
+  /** The use of every cost budget whose limit names its scope, without those of patterns: there may be any number. */
+  *namedBudgets(now: number): Generator<BudgetUse> {
+    for (const limit of this.#table.values()) {
+      if (limit.costBudget === undefined || limit.scope.endsWith('*')) continue;
+      const use = budgetUse(this.#gates.get(limit.scope) ?? this.#made(limit.scope, limit, now), now);
+      if (use) yield use;
+    }
+  }
+
+  /** What is used to at least this share, among the first MAX_LOOKED gates. */
+  *near(share: number, now: number): Generator<GateUse> {
+    let looked = 0;
+    for (const gate of this.#gates.values()) {
+      if (++looked > MAX_LOOKED) return;
+      yield* nearUses(gate, share, now);
+    }
+  }
+
+  #made(name: string, limit: Limit, now: number): Gate {
+    const gate = new Gate(name, limit, now);
+    const spent = this.#spent(name);
+    if (spent) gate.resume(spent);
+    return gate;
   }
 
   #add(gates: Gate[], scope: string, now: number): void {

@@ -108,6 +108,10 @@ export class LimitTable {
   has(scope: string): boolean {
     return this.#limits.has(scope);
   }
+
+  values(): IterableIterator<Limit> {
+    return this.#limits.values();
+  }
 }
 
 function check(limit: Limit): void {

@@ -31,6 +31,14 @@ export class GateLists {
     this.#onWait = onWait;
   }
 
+  /** The number of jobs that wait at gates. */
+  get size(): number {
+    let size = 0;
+    for (const { gate } of this.#lists.values()) size += gate.waiting;
+    for (const group of this.#stale) size += group.jobs.size;
+    return size;
+  }
+
   get hasFreed(): boolean {
     return this.#freed.size > 0 || this.#stale.size > 0;
   }

@@ -91,6 +91,11 @@ export class Queue implements StateFollower {
     else if (lane) this.#routedLanes.add(lane.addRouted(entry));
   }
 
+  /** The number of jobs that wait at gates. */
+  get atGates(): number {
+    return this.#lists.size;
+  }
+
   /** Takes a job out of its lane, to wait at a gate. It is charged nothing: it was not picked. */
   park(entry: JobEntry, gates: readonly Gate[], at: Gate, why: WaitsFor): void {
     this.unready(entry);

@@ -1,6 +1,6 @@
 /** Schemas of the HTTP answers about the server itself. */
 import { Type } from 'typebox';
-import { answerObject, orNull, type Shape } from './shape.ts';
+import { answerObject, instant, orNull, type Shape } from './shape.ts';
 
 export const Health = answerObject('Health', {
   status: Type.Union([Type.Literal('ok'), Type.Literal('degraded'), Type.Literal('failed')], {
@@ -58,11 +58,30 @@ export const BackendView = answerObject('Backend', {
   problem: Type.Optional(
     Type.String({
       description:
-        'Why it gets no work: it knows another copy of the store of this brain, or it is at a node that does not lead',
+        'Why it gets no work: it knows another copy of the store of this brain, is at a node that does not lead, or is paused',
     }),
+  ),
+  paused: Type.Optional(
+    Type.Object(
+      {
+        at: instant('Since when'),
+        job_id: Type.String({ description: 'The job that was billed too much' }),
+        excess: Type.Integer({ description: 'By how much, in millionths of the currency' }),
+      },
+      {
+        description:
+          'Its provider has billed more than the bound of a hard budget: it gets no job until an operator resumes it. Only for callers of the default tenant',
+      },
+    ),
   ),
 });
 export type BackendView = Shape<typeof BackendView>;
+
+export const ResumedSeat = answerObject('ResumedSeat', {
+  seat: Type.String(),
+  was_paused: Type.Boolean(),
+});
+export type ResumedSeat = Shape<typeof ResumedSeat>;
 
 export const Capabilities = answerObject('Capabilities', {
   version: Type.String({ description: 'Version of orchd' }),

@@ -1,6 +1,6 @@
 /** Schemas of prices, as they are written in the configuration and in HTTP requests and answers. */
 import { type Static, Type } from 'typebox';
-import { answerObject } from './shape.ts';
+import { answerObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
 const rate = (description: string) => optional(Type.Integer({ minimum: 0, maximum: 1e15, description }));
@@ -63,3 +63,4 @@ export const PricesView = answerObject('Prices', {
   currency: Type.String({ description: 'The currency; every price and cost is in millionths of it' }),
   prices: Type.Array(WrittenPrice),
 });
+export type PricesView = Shape<typeof PricesView>;

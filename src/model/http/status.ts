@@ -50,9 +50,13 @@ export const NearLimit = answerObject('NearLimit', {
     Type.Literal('tokens'),
     Type.Literal('concurrency'),
     Type.Literal('budget'),
+    Type.Literal('running'),
+    Type.Literal('cost'),
   ]),
   used: Type.Number({ description: 'More than `of` while it is in debt' }),
-  of: Type.Number({ description: 'Of requests and tokens: how many are admitted at once' }),
+  of: Type.Number({
+    description: 'Of requests and tokens: how many are admitted at once; of cost: millionths of the currency',
+  }),
 });
 export type NearLimit = Shape<typeof NearLimit>;
 
@@ -87,7 +91,7 @@ export const Status = answerObject('Status', {
         { interactive: count('Of this class'), batch: count('Of this class') },
         {
           description:
-            'Waiting jobs that could run now, of all tenants, by class; the other waiting jobs wait for an instant or for their session. Only for callers of the default tenant',
+            'Waiting jobs that could run now, of all tenants, by class; the other waiting jobs wait for an instant, for their session or at a limit. Only for callers of the default tenant',
         },
       ),
     ),
