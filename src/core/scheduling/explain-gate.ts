@@ -4,16 +4,16 @@ import { DEFAULT_TENANT } from '../../model/records.ts';
 import type { Gate } from '../limits/gate.ts';
 import { isScopeOf, writtenScope } from '../limits/limit.ts';
 import type { Lane } from '../queue/fleet.ts';
-import { GateList } from '../queue/gate-lists.ts';
+import { gateOf as waitsAt } from '../queue/gate-lists.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 
-/** The gate at which the job is parked; undefined if it is parked at none, or its limit was removed. */
-export const gateOf = ({ parked, quota }: JobEntry): Gate | undefined =>
-  parked === 'quota' && quota instanceof GateList ? quota.gate : undefined;
+/** The gate at which the job is parked; undefined if it is parked at none, or limits were just replaced. */
+export const gateOf = (entry: JobEntry): Gate | undefined =>
+  entry.parked === 'quota' ? waitsAt(entry) : undefined;
 
 /** The gate that holds up a lane. A lane without a free backend was not looked at, so its gate may be out of date. */
 export const gateOfLane = (lane: Lane | undefined): Gate | undefined =>
-  lane && lane.freeBackends > 0 ? lane.heldBy : undefined;
+  lane && lane.freeBackends > 0 ? lane.held?.by : undefined;
 
 export const explainGate = (gate: Gate, { ask }: JobEntry): WaitReason => ({
   code: 'quota',
