@@ -1,5 +1,5 @@
 /** The brain that the crash tests run: the real runtime and store with limits so small that everything happens. */
-import { POOL_DEFAULTS } from '../../src/core/settings.ts';
+import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { Orchestrator, type RuntimeSettings } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
@@ -31,7 +31,7 @@ const TIMES: Record<Pace, Times> = {
 export const backoffOf = (pace: Pace): number => TIMES[pace].backoffMs;
 export const historyOf = (pace: Pace): number => TIMES[pace].historyMs;
 
-function settings(pace: Pace): RuntimeSettings {
+function settings(pace: Pace, engine: Partial<EngineSettings>): RuntimeSettings {
   const { backoffMs, historyMs, purgeIntervalMs, sweepIntervalMs } = TIMES[pace];
   return {
     engine: {
@@ -53,6 +53,7 @@ function settings(pace: Pace): RuntimeSettings {
       prices: [],
       retryShare: 0.2,
       breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
+      ...engine,
     },
     holderLostMs: 5000,
     sweepIntervalMs,
@@ -86,6 +87,7 @@ export interface BrainOptions {
   readonly segmentBytes?: number;
   /** The data are rows in a database, reached like this, and not in the folder. */
   readonly connect?: Connect;
+  readonly engine?: Partial<EngineSettings>;
 }
 
 export interface Brain {
@@ -127,7 +129,7 @@ export function buildBrain(env: Env, folders: Folders, options: BrainOptions): B
     env,
     store,
     backends: [backend],
-    settings: settings(options.pace),
+    settings: settings(options.pace, options.engine ?? {}),
   });
   return { orchestrator, warnings };
 }

@@ -16,6 +16,7 @@ import type {
   KillReply,
   Offer,
   OfferReply,
+  UsedTokens,
 } from '../../src/core/ports/backend.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';
@@ -205,11 +206,21 @@ export class LedgerBackend implements Backend {
 function planOf(token: string, attempt: number, work: Work, payloadText: string): Plan {
   const fails = attempt <= (work.fails ?? 0);
   const error = { ...errorInfo('EXECUTION_FAILED', 'told to fail'), retriable: !work.final };
+  const told = work.tokens === undefined ? {} : { usage: usageOf(work.tokens) };
   const outcome: ExecutionOutcome = fails
-    ? { ok: false, error }
-    : { ok: true, resultText: resultOf(token, payloadText, work.resultBytes ?? 10) };
+    ? { ok: false, error, ...told }
+    : { ok: true, resultText: resultOf(token, payloadText, work.resultBytes ?? 10), ...told };
   return { ms: work.ms ?? 0, hold: work.hold ?? false, outcome };
 }
+
+const usageOf = (output: number): UsedTokens => ({
+  input: 0,
+  cacheRead: 0,
+  cacheWrite: 0,
+  output,
+  reasoning: 0,
+  decodeMs: 1,
+});
 
 const statusOf = ({ outcome }: Execution): ExecutionStatus =>
   outcome ? { is: 'ended', outcome } : { is: 'running' };

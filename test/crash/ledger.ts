@@ -43,6 +43,8 @@ export interface Work {
   /** Attempts up to this one are turned away. */
   readonly busy?: number;
   readonly resultBytes?: number;
+  /** The tokens of the answer, which the executor tells; without them it tells no counts. */
+  readonly tokens?: number;
   readonly text?: string;
 }
 

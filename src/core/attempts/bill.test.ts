@@ -63,3 +63,15 @@ describe('the bill of an attempt that has ended', () => {
   for (const [what, outcome, expected] of TOLD)
     test(`where the use was ${what}`, () => assert.deepEqual(billAfter(outcome), expected));
 });
+
+test('a price per second is bounded by the timeout: what an executor takes longer to stop is no overrun', () => {
+  const limits = [{ scope: 'global', costBudget: 1000, hard: true }];
+  const kit = new EngineKit({ prices: [{ model: '*', second: 10 }], limits });
+  kit.backend('gpu');
+  kit.submit('a', { timeout_ms: 60_000 });
+  kit.accept('a');
+  kit.now += 75_000;
+  kit.end('a', { ok: 'cancelled' });
+  const spent = kit.engine.state.tables.spent;
+  assert.deepEqual([spent.get('global')?.cost, spent.get('seat:gpu')], [600, undefined]);
+});

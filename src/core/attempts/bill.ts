@@ -29,10 +29,20 @@ export function billOfEnd(
   const { bill } = attempt;
   if (!bill) return NO_BILL;
   if (!usage && hasTokenRates(bill)) return { bill: assumed(bill) };
-  const ms = attempt.acceptedAt === undefined ? 0 : Math.max(0, turn.now - attempt.acceptedAt);
+  const ms = pricedMs(turn, entry, attempt, bill);
   const cost = costOf(bill.rates, usage ?? NO_TOKENS, { images: entry.ask.images ?? 0, ms });
   if (isPartial && hasTokenRates(bill) && cost < bill.reserved) return { bill: assumed(bill) };
   return { bill: { ...bill, cost, basis: 'told' } };
+}
+
+/**
+ * How long the attempt held its slot. A bound counts on the timeout: what an executor takes longer to stop, and how long a
+ * lost attempt was looked for, is our time and no bill of a provider.
+ */
+function pricedMs(turn: Turn, { ask }: JobEntry, { acceptedAt }: AttemptRecord, { isBound }: Bill): number {
+  if (acceptedAt === undefined) return 0;
+  const ms = Math.max(0, turn.now - acceptedAt);
+  return isBound ? Math.min(ms, ask.spec.timeout_ms ?? ms) : ms;
 }
 
 const hasTokenRates = ({ rates }: Bill): boolean => rates.slice(0, 5).some((rate) => rate > 0);

@@ -4,7 +4,7 @@ import { SPEC } from '../../../test/fakes/engine-kit.ts';
 import { specOf } from '../../model/job-spec.ts';
 import { DEFAULT_TENANT } from '../../model/records.ts';
 import { type GatedAsk, Gates, isBroad } from './gates.ts';
-import type { Limit } from './limit.ts';
+import { type Limit, LimitTable } from './limit.ts';
 
 const HOUR = 3_600_000;
 
@@ -139,4 +139,19 @@ describe('windows', () => {
     gates.shut(gates.find('global', 0)!);
     assert.equal(gates.nextRoll(), Number.POSITIVE_INFINITY);
   });
+});
+
+test('limits that nothing would hold are refused: submits of seats, routes, trees and pools, and the cost of a pool', () => {
+  const refused = [
+    { scope: 'seat:s', requestsPerSec: 1 },
+    { scope: 'route:r', tokenBudget: 1 },
+    { scope: 'root:default/j', concurrency: 1 },
+    { scope: 'pool:p', costBudget: 1 },
+  ];
+  for (const limit of refused)
+    assert.throws(() => new LimitTable([limit]), { code: 'INVALID_PARAMS' }, limit.scope);
+  new LimitTable([
+    { scope: 'pool:p', running: 1 },
+    { scope: 'seat:s', running: 1, costBudget: 1 },
+  ]);
 });

@@ -9,7 +9,7 @@ import type { SpentRecord } from '../../model/limit-records.ts';
 import { type AskRecord, DEFAULT_TENANT } from '../../model/records.ts';
 import { Gate } from './gate.ts';
 import { type BudgetUse, budgetUse, type GateUse, nearUses } from './gate-use.ts';
-import { isStartLimit, type Limit, LimitTable, ownScope, patternOf, scopes } from './limit.ts';
+import { isStartLimit, kindOf, type Limit, LimitTable, ownScope, patternOf, scopes } from './limit.ts';
 
 /** More gates than these share one by the pattern of their limit: stricter than a gate each, never laxer. */
 const MAX_GATES = 100_000;
@@ -231,11 +231,6 @@ export class Gates {
 }
 
 const NONE: readonly Gate[] = [];
-
-const kindOf = (scope: string): string => {
-  const colon = scope.indexOf(':');
-  return colon < 0 ? scope : scope.slice(0, colon);
-};
 
 /** Whether a gate holds up all jobs of a lane alike. */
 export const isBroad = ({ name }: Gate): boolean => BROAD.has(kindOf(name));

@@ -55,6 +55,14 @@ const NUMBERS = [
   'costBudget',
 ] as const;
 
+/** The kinds of scopes that only limit starts. */
+const STARTS_ONLY: ReadonlySet<string> = new Set(['pool', 'seat', 'route', 'root', 'own-root']);
+
+export function kindOf(scope: string): string {
+  const colon = scope.indexOf(':');
+  return colon < 0 ? scope : scope.slice(0, colon);
+}
+
 /** Whether a limit is about starts: it makes jobs wait, and refuses none that could run later. */
 export const isStartLimit = ({ running, costBudget }: Limit): boolean =>
   running !== undefined || costBudget !== undefined;
@@ -121,7 +129,17 @@ function check(limit: Limit): void {
     if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
     throw refuse(`${name} of "${limit.scope}" is not a number from 0 up`, name);
   }
+  checkKind(limit);
   checkBudget(limit);
+}
+
+/** Refuses limits that nothing would hold: the scopes of starts count no submits, and attempts are not counted by pool. */
+function checkKind(limit: Limit): void {
+  const kind = kindOf(limit.scope);
+  if (STARTS_ONLY.has(kind) && isSubmitLimit(limit))
+    throw refuse(`"${limit.scope}" can be limited by running and cost_budget only`, 'scope');
+  if (kind === 'pool' && limit.costBudget !== undefined)
+    throw refuse(`"${limit.scope}" can be limited by running only`, 'cost_budget');
 }
 
 function checkBudget({ scope, tokenBudget, costBudget, window, timeZone, hard }: Limit): void {

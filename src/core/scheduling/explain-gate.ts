@@ -4,12 +4,12 @@ import { DEFAULT_TENANT } from '../../model/records.ts';
 import type { Gate } from '../limits/gate.ts';
 import { isScopeOf, writtenScope } from '../limits/limit.ts';
 import type { Lane } from '../queue/fleet.ts';
-import { gateOf as gateOfQuota } from '../queue/gate-lists.ts';
+import { gateOf as waitsAt } from '../queue/gate-lists.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 
-/** The gate at which the job is parked; undefined if it is parked at none, or its limit was removed. */
+/** The gate at which the job is parked; undefined if it is parked at none, or limits were just replaced. */
 export const gateOf = (entry: JobEntry): Gate | undefined =>
-  entry.parked === 'quota' ? gateOfQuota(entry) : undefined;
+  entry.parked === 'quota' ? waitsAt(entry) : undefined;
 
 /** The gate that holds up a lane. A lane without a free backend was not looked at, so its gate may be out of date. */
 export const gateOfLane = (lane: Lane | undefined): Gate | undefined =>
