@@ -321,6 +321,7 @@ export class Orchestrator extends Service {
         this.#loop.post({ type: 'space', full });
       },
       failed: (error: Error) => this.#loop.fail(storeFailure(error)),
+      ask: (uid: string) => this.#engine.state.jobs.get(uid)?.ask,
     };
   }
 
