@@ -26,6 +26,7 @@ import { priceRoutes } from './prices.ts';
 import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
+import { usageRoutes } from './usage.ts';
 
 export interface ApiOptions extends MetaOptions {
   readonly env: Env;
@@ -68,6 +69,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...sessionRoutes(orchestrator),
     ...limitRoutes(orchestrator),
     ...priceRoutes(orchestrator, options.currency),
+    ...usageRoutes(orchestrator, { currency: options.currency, openStreams, timers: env.timers }),
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),

@@ -82,6 +82,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       historyMs: toMs(retention.history_sec),
       auditMs: toMs(retention.audit_sec),
       auditBytes: retention.audit_bytes,
+      usageMs: toMs(retention.usage_sec),
     },
     leases: {
       ttlMs: toMs(leases.ttl_sec),

@@ -109,7 +109,7 @@ export class Orchestrator extends Service {
       reported: (seq) => this.#history.flushed(seq),
       failed: (error) => this.#failed(error),
     });
-    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings.historyMs);
+    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings);
     this.#observed = observedStateOf(this.#engine);
     const shared = {
       divergence: Divergence.of(store, logger, this.#loop),

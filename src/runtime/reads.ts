@@ -43,6 +43,7 @@ import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } fro
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
 import { type StatusView, statusView } from './status.ts';
+import { UsageReads } from './usage.ts';
 import { viewOf, viewOfBundle } from './view.ts';
 import {
   backendView,
@@ -82,9 +83,12 @@ interface FoundJob {
 
 export class Reads {
   readonly #parts: ReadsParts;
+  /** What was spent. */
+  readonly usage: UsageReads;
 
   constructor(parts: ReadsParts) {
     this.#parts = parts;
+    this.usage = new UsageReads(parts);
   }
 
   /** A job with its result, and with its payload if that is not a blob, from memory or history. */

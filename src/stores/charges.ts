@@ -1,5 +1,8 @@
 /** Charges of closed attempts: derived from changes, and kept in memory where a store has no other place for them. */
 import {
+  byGroup,
+  COUNTS,
+  exact,
   keyOf,
   type LedgerCounts,
   type LedgerKey,
@@ -21,34 +24,11 @@ export function chargeIn(change: Change, askOf: AskOf): Charge | undefined {
   return ask && chargeOf(change.after.job, ask, change.after);
 }
 
-export function tooManyGroups(limit: number): OrchdError {
-  return new OrchdError(
+export const tooManyGroups = (): OrchdError =>
+  new OrchdError(
     'INVALID_PARAMS',
-    `there are more than ${limit} groups: choose a shorter time, or group by something of which there is less`,
+    'there are more groups than an answer may have: choose a shorter time, or group by something of which there is less',
   );
-}
-
-/** Sums are whole numbers, and exact: one that a number cannot hold is refused. */
-export function exact(sum: number | bigint | string | null): number {
-  const value = Number(sum ?? 0);
-  if (Number.isSafeInteger(value)) return value;
-  throw new OrchdError('INVALID_PARAMS', `a sum exceeds ${Number.MAX_SAFE_INTEGER}: choose a shorter time`);
-}
-
-/** The names of the counts of a LedgerSum, in the order in which stores select them. */
-export const COUNTS = [
-  'attempts',
-  'input',
-  'cacheRead',
-  'cacheWrite',
-  'output',
-  'reasoning',
-  'ms',
-  'cost',
-  'assumed',
-  'overrun',
-  'unpriced',
-] as const satisfies readonly (keyof LedgerCounts)[];
 
 const countsIn = (charge: Charge): LedgerCounts => ({
   ...charge,
@@ -75,7 +55,7 @@ export class Charges {
       const name = JSON.stringify(group);
       let found = groups.get(name);
       if (!found) {
-        if (groups.size === limit) throw tooManyGroups(limit);
+        if (groups.size === limit) throw tooManyGroups();
         found = { group, sums: COUNTS.map(() => 0) };
         groups.set(name, found);
       }
@@ -111,15 +91,4 @@ export function sumOf(
 ): LedgerSum {
   const fields = Object.fromEntries(COUNTS.map((name, at) => [name, exact(counts[at] ?? 0)]));
   return { group, ...(fields as unknown as LedgerCounts) };
-}
-
-/** Groups without a value come first, the others in the order of their texts. */
-export function byGroup(a: LedgerSum, b: LedgerSum): number {
-  for (const [at, value] of a.group.entries()) {
-    const other = b.group[at] ?? null;
-    if (value === other) continue;
-    if (value === null || other === null) return value === null ? -1 : 1;
-    return value < other ? -1 : 1;
-  }
-  return 0;
 }

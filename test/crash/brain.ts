@@ -58,6 +58,7 @@ function settings(pace: Pace): RuntimeSettings {
     sweepIntervalMs,
     reconcilesAtStart: true,
     historyMs,
+    usageMs: 1e15,
     purgeIntervalMs,
     drainMs: 1000,
   };

@@ -1,5 +1,6 @@
 /** The port to the ledger: the charges of settled attempts, which a store keeps apart from its jobs (docs/decisions/0031). */
 import type { Charge } from '../../model/charge.ts';
+import { OrchdError } from '../../model/errors.ts';
 import type { TokenCounts } from '../../model/usage.ts';
 
 /** The charges settled from `from` on and before `to`; without `tenant` those of all tenants. */
@@ -59,3 +60,36 @@ const FIELDS: Readonly<Record<LedgerField, (charge: Charge) => string | undefine
   route: ({ route }) => route,
   session: ({ session }) => session,
 };
+
+/** Sums are whole numbers, and exact: one that a number cannot hold is refused. */
+export function exact(sum: number | bigint | string | null): number {
+  const value = Number(sum ?? 0);
+  if (Number.isSafeInteger(value)) return value;
+  throw new OrchdError('INVALID_PARAMS', `a sum exceeds ${Number.MAX_SAFE_INTEGER}: choose a shorter time`);
+}
+
+/** The names of the counts of a LedgerSum, in the order in which stores select them. */
+export const COUNTS = [
+  'attempts',
+  'input',
+  'cacheRead',
+  'cacheWrite',
+  'output',
+  'reasoning',
+  'ms',
+  'cost',
+  'assumed',
+  'overrun',
+  'unpriced',
+] as const satisfies readonly (keyof LedgerCounts)[];
+
+/** Groups without a value come first, the others in the order of their texts. */
+export function byGroup(a: LedgerSum, b: LedgerSum): number {
+  for (const [at, value] of a.group.entries()) {
+    const other = b.group[at] ?? null;
+    if (value === other) continue;
+    if (value === null || other === null) return value === null ? -1 : 1;
+    return value < other ? -1 : 1;
+  }
+  return 0;
+}

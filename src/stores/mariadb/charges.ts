@@ -1,5 +1,6 @@
 /** The table of charges: written in the transaction of the change that closes an attempt, and kept when its job is purged. */
 import {
+  byGroup,
   type LedgerField,
   type LedgerKey,
   type LedgerPlace,
@@ -10,7 +11,7 @@ import {
 } from '../../core/ports/ledger.ts';
 import { type Charge, chargesOf } from '../../model/charge.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { byGroup, sumOf, tooManyGroups } from '../charges.ts';
+import { sumOf, tooManyGroups } from '../charges.ts';
 import { bundles, HOLD_FENCE, JOB_ROW } from './history.ts';
 import { cut, type JobRow } from './rows.ts';
 import { CHARS } from './schema.ts';
@@ -150,7 +151,7 @@ export class TableLedger implements LedgerReads {
     const rows = await this.#connection.read((sql) =>
       sql.query<Record<string, never>>(select, [...paths, ...values, limit + 1]),
     );
-    if (rows.length > limit) throw tooManyGroups(limit);
+    if (rows.length > limit) throw tooManyGroups();
     return rows
       .map(Object.values<string | null>)
       .map((row) => sumOf(row.slice(0, by.length), row.slice(by.length)))

@@ -1,6 +1,7 @@
 /** The charges in the history file: their columns, and the queries over them. */
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import {
+  byGroup,
   type LedgerField,
   type LedgerKey,
   type LedgerPlace,
@@ -9,7 +10,7 @@ import {
   TAG_PREFIX,
 } from '../../../core/ports/ledger.ts';
 import type { Charge } from '../../../model/charge.ts';
-import { byGroup, sumOf, tooManyGroups } from '../../charges.ts';
+import { sumOf, tooManyGroups } from '../../charges.ts';
 
 /**
  * Its key is the order of settlement, so that a time is one range of it. An attempt is closed once: a charge that is
@@ -149,7 +150,7 @@ export class ChargeRows {
     const statement = this.#database.prepare(sql);
     statement.setReturnArrays(true);
     const rows = statement.all(...paths, ...values, limit + 1) as unknown as (string | null)[][];
-    if (rows.length > limit) throw tooManyGroups(limit);
+    if (rows.length > limit) throw tooManyGroups();
     return rows.map((row) => sumOf(row.slice(0, by.length), row.slice(by.length))).sort(byGroup);
   }
 
