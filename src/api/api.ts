@@ -28,6 +28,7 @@ import { seatRoutes } from './seats.ts';
 import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
+import { usageRoutes } from './usage.ts';
 
 export interface ApiOptions extends MetaOptions {
   readonly env: Env;
@@ -72,6 +73,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...modelRouteRoutes(orchestrator),
     ...priceRoutes(orchestrator, options.currency),
     ...seatRoutes(orchestrator),
+    ...usageRoutes(orchestrator, { currency: options.currency, openStreams, timers: env.timers }),
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),

@@ -33,6 +33,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
     sweepIntervalMs: recovery.sweepIntervalMs,
     reconcilesAtStart: recovery.orphanReconciliation,
     historyMs: retention.historyMs,
+    usageMs: retention.usageMs,
     purgeIntervalMs: PURGE_INTERVAL_MS,
     drainMs: DRAIN_MS,
   };

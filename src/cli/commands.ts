@@ -64,6 +64,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/batches.ts')).batches,
   },
   {
+    name: 'usage',
+    summary: 'Show what was spent, by agent, model, day and more; or export the ledger',
+    load: async () => (await import('./commands/usage.ts')).usage,
+  },
+  {
     name: 'jobs',
     summary: 'List jobs, newest first',
     load: async () => (await import('./commands/jobs.ts')).jobs,

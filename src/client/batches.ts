@@ -1,10 +1,9 @@
 /** Reads the results of a batch, and waits for its end. */
 import type { BatchView } from '../model/http/batches.ts';
 import type { JobView } from '../model/http/jobs.ts';
-import { ClientError } from './client-error.ts';
 import { Patience, type PatienceOptions, pause } from './patience.ts';
 import type { Requests } from './requests.ts';
-import { textLines } from './text-lines.ts';
+import { resumedLines } from './resumed-lines.ts';
 
 /** A job of a batch; `n` is its admission number, with which reading can go on behind it. */
 export type BatchResult = JobView & { readonly n: number };
@@ -18,36 +17,17 @@ export interface ResultsOptions extends PatienceOptions {
   readonly include?: 'payload' | undefined;
 }
 
-export async function* readResults(
+export function readResults(
   requests: Requests,
   batchId: string,
   options: ResultsOptions,
 ): AsyncGenerator<BatchResult> {
-  const { signal } = options;
-  const patience = new Patience(options);
-  let { after } = options;
-  for (;;) {
-    try {
-      const path = `/v2/batches/${encodeURIComponent(batchId)}/results?${queryOf({ ...options, after })}`;
-      const response = await requests.send(path, { ...(signal && { signal }) });
-      for await (const lines of textLines(bodyOf(response))) {
-        patience.succeeded();
-        for (const line of lines) {
-          const result = JSON.parse(line) as BatchResult;
-          after = result.n;
-          yield result;
-        }
-      }
-      return;
-    } catch (error) {
-      await patience.failed(error instanceof ClientError ? error : requests.broken(error as Error));
-      if (signal?.aborted) return;
-    }
-  }
+  const pathOf = (last: BatchResult | undefined): string => {
+    const query = queryOf({ ...options, after: last?.n ?? options.after });
+    return `/v2/batches/${encodeURIComponent(batchId)}/results?${query}`;
+  };
+  return resumedLines(requests, pathOf, options);
 }
-
-const bodyOf = ({ body }: Response): AsyncIterable<Uint8Array> =>
-  (body ?? []) as unknown as AsyncIterable<Uint8Array>;
 
 function queryOf({ state, after, include }: ResultsOptions): URLSearchParams {
   const given = { state, after: after?.toString(), include };

@@ -9,6 +9,7 @@ import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { Status } from '../model/http/status.ts';
+import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import { LAST_EVENT_ID } from '../wire/headers.ts';
 import { type ParsedError, readError } from '../wire/read-error.ts';
@@ -23,10 +24,12 @@ import {
 import { ClientError } from './client-error.ts';
 import type { Requests } from './requests.ts';
 import { type JobSource, type LineAnswer, type SubmitLinesOptions, submitLines } from './submit-lines.ts';
+import { type LedgerOptions, readLedger, type UsageRequest, usageQuery } from './usage.ts';
 
 export type { BatchResult, ResultsOptions, WaitOptions } from './batches.ts';
 export { ClientError } from './client-error.ts';
 export type { JobLine, JobSource, LineAnswer, SubmitLinesOptions } from './submit-lines.ts';
+export type { LedgerOptions, UsageRequest, UsageWindow } from './usage.ts';
 
 export interface ClientOptions {
   /** URL of the brain; `http://127.0.0.1:8080` by default. */
@@ -54,7 +57,7 @@ const DEFAULT_URL = 'http://127.0.0.1:8080';
 const RECONNECT_DELAY_MS = 250;
 const DEFAULT_PATIENCE_MS = 60_000;
 const CALL_TIMEOUT_MS = 30_000;
-/** A command for many jobs is answered when all of them are changed. */
+/** A command for many jobs is answered when all of them are changed, sums when all charges of the time were read. */
 const BULK_TIMEOUT_MS = 300_000;
 
 export class OrchdClient {
@@ -152,6 +155,19 @@ export class OrchdClient {
   /** Queues all dead jobs that match a filter again; with `dry_run` it only counts them. */
   redriveMany(command: BulkCommand): Promise<BulkOutcome> {
     return this.#call('POST', '/v2/tasks/redrive', command, BULK_TIMEOUT_MS);
+  }
+
+  /** What the attempts settled in a time have used and cost; by default since the first of this month. */
+  usage(request: UsageRequest = {}): Promise<UsageReport> {
+    return this.#call('GET', `/v2/usage?${usageQuery(request)}`, undefined, BULK_TIMEOUT_MS);
+  }
+
+  /**
+   * Yields the attempts settled in a time, in the order of settlement; their costs add up to those of `usage`. After a
+   * lost connection it goes on behind the last one.
+   */
+  ledger(options: LedgerOptions = {}): AsyncGenerator<LedgerLine> {
+    return readLedger(this.#requests, options);
   }
 
   health(): Promise<Health> {

@@ -27,7 +27,7 @@ const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
 function group(raw: RawConfig, isSet: (path: string) => boolean) {
   const { store, mariadb, cluster, orchestrator, backends, leases, pool, gateway, log } = raw;
-  const { state, queue, retry, scheduler, recovery, retention } = orchestrator;
+  const { state, queue, retry, recovery, retention } = orchestrator;
   return {
     store: { kind: store, url: new Secret(mariadb.url), unsafe: mariadb.unsafe },
     cluster: {
@@ -58,17 +58,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       jitter: retry.jitter,
       share: retry.share,
     },
-    scheduler: {
-      jitPollIntervalMs: toMs(scheduler.jit_poll_interval),
-      failureCacheTtlMs: toMs(scheduler.failure_cache_ttl),
-      failureCacheSize: scheduler.failure_cache_size,
-      cancelDeadlineMs: orchestrator.cancel_deadline_ms,
-      breaker: {
-        failures: scheduler.breaker_failures,
-        pauseMs: scheduler.breaker_pause_ms,
-        maxPauseMs: scheduler.breaker_max_pause_ms,
-      },
-    },
+    scheduler: schedulerOf(orchestrator),
     placement: {
       algorithm: orchestrator.placement_algorithm,
       evictionPolicy: orchestrator.eviction_policy,
@@ -82,6 +72,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       historyMs: toMs(retention.history_sec),
       auditMs: toMs(retention.audit_sec),
       auditBytes: retention.audit_bytes,
+      usageMs: toMs(retention.usage_sec),
     },
     leases: {
       ttlMs: toMs(leases.ttl_sec),
@@ -99,6 +90,18 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     log: { level: log.level },
   };
 }
+
+const schedulerOf = ({ scheduler, cancel_deadline_ms }: RawConfig['orchestrator']) => ({
+  jitPollIntervalMs: toMs(scheduler.jit_poll_interval),
+  failureCacheTtlMs: toMs(scheduler.failure_cache_ttl),
+  failureCacheSize: scheduler.failure_cache_size,
+  cancelDeadlineMs: cancel_deadline_ms,
+  breaker: {
+    failures: scheduler.breaker_failures,
+    pauseMs: scheduler.breaker_pause_ms,
+    maxPauseMs: scheduler.breaker_max_pause_ms,
+  },
+});
 
 function serverOf({ server, orchestrator }: RawConfig) {
   const { host, port } = parseBindAddress(orchestrator.bind_addr)!;

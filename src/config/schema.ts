@@ -134,6 +134,7 @@ export const ConfigSchema = section({
       history_sec: keepSec(7 * DAY_SEC),
       audit_sec: keepSec(7 * DAY_SEC),
       audit_bytes: bytes(1024 * MIB),
+      usage_sec: keepSec(400 * DAY_SEC),
     }),
   }),
   server: section({

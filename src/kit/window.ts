@@ -48,6 +48,20 @@ export function windowAt(kind: WindowKind, timeZone: string, instant: number): W
   return { start: startOf(first, timeZone), end };
 }
 
+/** The first instant of a date such as `2026-03-29`; undefined for a text that is no date. */
+export function dayStart(date: string, timeZone: string): number | undefined {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(date)) return undefined;
+  try {
+    return startOf(Temporal.PlainDate.from(date), timeZone);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The date of the day that begins at this instant. */
+export const dateOf = (start: number, timeZone: string): string =>
+  Temporal.Instant.fromEpochMilliseconds(start).toZonedDateTimeISO(timeZone).toPlainDate().toString();
+
 const LENGTHS = { day: { days: 1 }, week: { days: 7 }, month: { months: 1 } };
 
 function firstDate(kind: 'day' | 'week' | 'month', date: Temporal.PlainDate): Temporal.PlainDate {

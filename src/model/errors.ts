@@ -249,12 +249,7 @@ export const ERRORS = {
     'All connections that the server takes, or takes from one address, are in use.',
     'Try again shortly; use connections for more than one request.',
   ),
-  STORE_BUSY: entry(
-    503,
-    true,
-    'Too many writes are waiting for the disk.',
-    'Slow down and try again shortly.',
-  ),
+  STORE_BUSY: entry(503, true, 'Too many writes wait for the disk.', 'Slow down and try again shortly.'),
   STORE_FULL: entry(
     507,
     true,

@@ -109,7 +109,7 @@ export class Orchestrator extends Service {
       reported: (seq) => this.#history.flushed(seq),
       failed: (error) => this.#failed(error),
     });
-    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings.historyMs);
+    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings);
     this.#observed = observedStateOf(this.#engine);
     const shared = {
       divergence: Divergence.of(store, logger, this.#loop),
@@ -321,6 +321,7 @@ export class Orchestrator extends Service {
         this.#loop.post({ type: 'space', full });
       },
       failed: (error: Error) => this.#loop.fail(storeFailure(error)),
+      ask: (uid: string) => this.#engine.state.jobs.get(uid)?.ask,
     };
   }
 

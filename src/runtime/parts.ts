@@ -16,6 +16,8 @@ export interface RuntimeSettings {
   /** Whether open attempts are compared with what executors run when they first answer. */
   readonly reconcilesAtStart: boolean;
   readonly historyMs: number;
+  /** How long the charges of attempts are kept. */
+  readonly usageMs: number;
   readonly purgeIntervalMs: number;
   /** How long a stop waits for work that would be lost. */
   readonly drainMs: number;

@@ -12,11 +12,12 @@ test('a job is purged only after its attempt floor was recorded, even if two pur
   const store = {
     planPurge: () => plan.promise,
     purge: async () => void calls.push('purged'),
+    dropCharges: async () => 0,
   } as unknown as Store;
   const engine = { state: { brain: undefined } };
   const loop = { engine, ask: async () => void calls.push('floor') } as unknown as Loop;
   const env = realEnv();
-  const purge = new Purge(env, loop, store, new BrainClock(env.clock), 0);
+  const purge = new Purge(env, loop, store, new BrainClock(env.clock), { historyMs: 0, usageMs: 0 });
   const first = purge.run();
   await purge.run();
   plan.resolve({ jobs: 1, attemptFloor: 7 });
@@ -31,11 +32,15 @@ test('the store is told brain time, and nothing while a step of the clock is in 
   const store = {
     planPurge: async () => ({ jobs: 0, attemptFloor: 0 }),
     purge: async (...args: number[]) => void told.push(args),
+    dropCharges: async (...args: number[]) => {
+      told.push(args);
+      return 0;
+    },
   } as unknown as Store;
   const brain = { purgeRestMs: 0 };
   const loop = { engine: { state: { brain } }, ask: async () => undefined } as unknown as Loop;
   const clock = { wall: 1_000_000, now: () => clock.wall, monotonic: () => 0 };
-  const purge = new Purge({ clock }, loop, store, new BrainClock(clock), 1000);
+  const purge = new Purge({ clock }, loop, store, new BrainClock(clock), { historyMs: 1000, usageMs: 2000 });
   clock.wall += 30 * 24 * 3_600_000;
   await purge.run();
   clock.wall = 1_000_000;
@@ -44,5 +49,8 @@ test('the store is told brain time, and nothing while a step of the clock is in 
   assert.deepEqual(told, []);
   brain.purgeRestMs = 0;
   await purge.run();
-  assert.deepEqual(told, [[999_000, 5000, 1_000_000]]);
+  assert.deepEqual(told, [
+    [999_000, 5000, 1_000_000],
+    [998_000, 5000],
+  ]);
 });

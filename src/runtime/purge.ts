@@ -1,28 +1,39 @@
-/** Deletes jobs from the history that ended longer ago than `historyMs`. */
+/** Deletes jobs from the history that ended longer ago than `historyMs`, and charges that were settled before `usageMs`. */
 import type { Store } from '../core/ports/store.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
+import type { RuntimeSettings } from './parts.ts';
 
 /** Jobs deleted in one call of the store, which is blocked meanwhile. */
 const BATCH_JOBS = 5000;
+/** Charges deleted in one call. */
+const BATCH_CHARGES = 5000;
+
+type RetentionSettings = Pick<RuntimeSettings, 'historyMs' | 'usageMs'>;
 
 export class Purge {
   readonly #loop: Loop;
   readonly #store: Store;
   readonly #clock: BrainClock;
-  readonly #historyMs: number;
+  readonly #settings: RetentionSettings;
   readonly #monotonic: () => number;
   #countedAt: number;
   #running = false;
 
-  constructor(env: Pick<Env, 'clock'>, loop: Loop, store: Store, clock: BrainClock, historyMs: number) {
+  constructor(
+    env: Pick<Env, 'clock'>,
+    loop: Loop,
+    store: Store,
+    clock: BrainClock,
+    settings: RetentionSettings,
+  ) {
     this.#monotonic = () => env.clock.monotonic();
     this.#countedAt = this.#monotonic();
     this.#loop = loop;
     this.#store = store;
     this.#clock = clock;
-    this.#historyMs = historyMs;
+    this.#settings = settings;
   }
 
   /** Counts the rest of a purge down by the time that this brain has run; returns whether it is over. */
@@ -42,14 +53,16 @@ export class Purge {
     this.#running = true;
     try {
       if (!(await this.#isRested())) return;
-      await this.#deleteOld(this.#clock.now());
+      const now = this.#clock.now();
+      await this.#deleteOld(now);
+      await this.#dropCharges(now - this.#settings.usageMs);
     } finally {
       this.#running = false;
     }
   }
 
   async #deleteOld(now: number): Promise<void> {
-    const endedBefore = now - this.#historyMs;
+    const endedBefore = now - this.#settings.historyMs;
     while (!this.#loop.failure) {
       const plan = await this.#store.planPurge(endedBefore, BATCH_JOBS);
       // The attempt floor must be durable before the attempts below it are deleted, so that no attempt number is used
@@ -57,6 +70,13 @@ export class Purge {
       await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor, endedBefore });
       await this.#store.purge(endedBefore, BATCH_JOBS, now);
       if (plan.jobs < BATCH_JOBS) return;
+    }
+  }
+
+  /** By the instant of settlement alone: a purge of jobs deletes no charge, and no sum of a later time changes. */
+  async #dropCharges(settledBefore: number): Promise<void> {
+    while (!this.#loop.failure) {
+      if ((await this.#store.dropCharges(settledBefore, BATCH_CHARGES)) < BATCH_CHARGES) return;
     }
   }
 }

@@ -45,6 +45,7 @@ import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
 import { routeView } from './route-view.ts';
 import { type StatusView, statusView } from './status.ts';
+import { UsageReads } from './usage.ts';
 import { viewOf, viewOfBundle } from './view.ts';
 import {
   backendView,
@@ -84,9 +85,12 @@ interface FoundJob {
 
 export class Reads {
   readonly #parts: ReadsParts;
+  /** What was spent. */
+  readonly usage: UsageReads;
 
   constructor(parts: ReadsParts) {
     this.#parts = parts;
+    this.usage = new UsageReads(parts);
   }
 
   /** A job with its result, and with its payload if that is not a blob, from memory or history. */

@@ -59,6 +59,7 @@ function settings(pace: Pace, engine: Partial<EngineSettings>): RuntimeSettings 
     sweepIntervalMs,
     reconcilesAtStart: true,
     historyMs,
+    usageMs: 1e15,
     purgeIntervalMs,
     drainMs: 1000,
   };

@@ -32,6 +32,7 @@ async function open(medium: Medium): Promise<Opened> {
     failed: (error) => failures.push(error),
     indexed: () => undefined,
     space: () => undefined,
+    ask: () => undefined,
   };
   await openInto(emptyState(), store, events, 0);
   return { store, told, failures };

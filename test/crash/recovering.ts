@@ -104,6 +104,7 @@ export const NO_EVENTS: StoreEvents = {
   failed: (error) => {
     throw error;
   },
+  ask: () => undefined,
 };
 
 /** Opening a folder and closing it changes nothing of what is recovered from it. */

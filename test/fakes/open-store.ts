@@ -52,6 +52,7 @@ export async function openStore(disk: Disk, folder = '/data'): Promise<Opened> {
     failed: (error) => {
       throw error;
     },
+    ask: (uid) => state.jobs.get(uid)?.ask,
   };
   await openInto(state, store, events, NOW);
   const durable = (seq: number): Promise<void> => new Promise((resolve) => waiting.set(seq, resolve));

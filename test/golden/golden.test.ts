@@ -65,6 +65,7 @@ const NO_EVENTS: StoreEvents = {
   indexed: () => undefined,
   space: () => undefined,
   failed: () => undefined,
+  ask: () => undefined,
 };
 
 function storeOf(folder: string): JournalStore {

@@ -48,6 +48,7 @@ export const SETTINGS: RuntimeSettings = {
   reconcilesAtStart: true,
   // More than any step of the clock: a job that ended while it was wrong looks as old as the step is large.
   historyMs: 1e11,
+  usageMs: 1e15,
   purgeIntervalMs: 10_000,
   drainMs: 0,
 };

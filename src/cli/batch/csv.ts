@@ -1,5 +1,6 @@
 /** Results as CSV (RFC 4180). */
 import type { BatchResult } from '../../client/client.ts';
+import { type CsvCell, csvLine } from '../../kit/csv.ts';
 import { lastRunMs } from '../text/job-text.ts';
 
 const COLUMNS = [
@@ -21,12 +22,10 @@ type Column = (typeof COLUMNS)[number];
 const columnsOf = (hasPayload: boolean): readonly Column[] =>
   hasPayload ? COLUMNS : COLUMNS.filter((name) => name !== 'payload');
 
-export const csvHeader = (hasPayload: boolean): string => `${columnsOf(hasPayload).join(',')}\r\n`;
-
-type Cell = string | number | undefined;
+export const csvHeader = (hasPayload: boolean): string => csvLine(columnsOf(hasPayload));
 
 export function csvRow(job: BatchResult, line: number | undefined, hasPayload: boolean): string {
-  const cells: Record<Column, Cell> = {
+  const cells: Record<Column, CsvCell> = {
     line,
     job_id: job.job_id,
     state: job.state,
@@ -39,9 +38,7 @@ export function csvRow(job: BatchResult, line: number | undefined, hasPayload: b
     duration_ms: lastRunMs(job),
     payload: jsonOf(job.payload),
   };
-  return `${columnsOf(hasPayload)
-    .map((name) => csvCell(cells[name]))
-    .join(',')}\r\n`;
+  return csvLine(columnsOf(hasPayload).map((name) => cells[name]));
 }
 
 const jsonOf = (value: unknown): string | undefined =>
@@ -61,16 +58,4 @@ function textOf(result: unknown): string | undefined {
   if (typeof result === 'string') return result;
   const text = (result as { readonly text?: unknown } | null | undefined)?.text;
   return typeof text === 'string' ? text : undefined;
-}
-
-/** A text that a spreadsheet would run as a formula. A number with a sign is none. */
-const FORMULA = /^[=+\-@\t\r]/;
-const NUMBER = /^[+-]?\d+(?:\.\d+)?$/;
-
-/** A text that begins like a formula gets an apostrophe before it, which spreadsheets take as the mark of a text. */
-export function csvCell(value: Cell): string {
-  if (value === undefined) return '';
-  if (typeof value === 'number') return String(value);
-  const text = FORMULA.test(value) && !NUMBER.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

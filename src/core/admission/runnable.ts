@@ -1,6 +1,6 @@
 /** Finds jobs that nothing here could ever run: without this check they would wait for ever, mostly for a misspelt name. */
 import { didYouMean } from '../../kit/nearest.ts';
-import { fits } from '../queue/fleet.ts';
+import { fits } from '../queue/fits.ts';
 import { type Need, needOf } from '../queue/lane.ts';
 import type { Turn } from '../turn.ts';
 import type { Submission } from './submission.ts';

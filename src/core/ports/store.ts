@@ -10,6 +10,7 @@ import type {
   RecordKind,
   RecordKinds,
 } from '../../model/records.ts';
+import type { LedgerReads } from './ledger.ts';
 
 export type Seq = number;
 
@@ -121,6 +122,11 @@ export interface StoreEvents {
   space(full: boolean): void;
   /** No write will ever succeed again: discard the engine. */
   failed(error: Error): void;
+  /**
+   * The request of a job in the engine's memory. A store asks for it when an attempt of the job is closed, to derive the
+   * charge: the record of the attempt does not say for whom it was.
+   */
+  ask(uid: string): AskRecord | undefined;
 }
 
 export interface StoreCapabilities {
@@ -143,6 +149,8 @@ export interface Store {
   /** The text in UTF-8: it is sent as it is, or decoded by whoever needs the text. */
   readBlob(ref: BlobRef): Promise<Buffer>;
   readonly history: HistoryReads;
+  /** The charges of all closed attempts, also of those that jobs no longer list and of jobs that were purged. */
+  readonly ledger: LedgerReads;
   /**
    * Adds ended jobs to the history, once their end is durable. `upTo`: every job that ended at or before this change has
    * been passed to `index`, now or earlier; the history's watermark never passes it.
@@ -155,6 +163,8 @@ export interface Store {
    * age of the audit trail is judged by it, and by no other clock.
    */
   purge(endedBefore: number, limit: number, now: number): Promise<void>;
+  /** Deletes at most `limit` charges that were settled before this instant; returns how many it has deleted. */
+  dropCharges(settledBefore: number, limit: number): Promise<number>;
   checkpoint(): Promise<void>;
   close(): Promise<void>;
 }

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { backendInfo, makeEntry } from '../../../test/fakes/engine-kit.ts';
 import type { Lane } from './fleet.ts';
-import { Fleet, fits } from './fleet.ts';
+import { fits } from './fits.ts';
+import { Fleet } from './fleet.ts';
 import type { Need, NeedSource } from './lane.ts';
 
 const NEED: Need = { kind: undefined, type: 't', model: undefined, labels: undefined };

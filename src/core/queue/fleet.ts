@@ -9,29 +9,9 @@ import type { BackendInfo } from '../ports/backend.ts';
 import type { BreakerPolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { Breaker } from './breaker.ts';
-import { LaneQueue, laneKey, type Need, type NeedSource, needOf } from './lane.ts';
+import { fits } from './fits.ts';
+import { LaneQueue, laneKey, type NeedSource, needOf } from './lane.ts';
 import { Running } from './running.ts';
-
-/** Whether a backend can run the jobs of a lane. */
-export function fits(need: Need, info: BackendInfo): boolean {
-  if (need.kind !== undefined && need.kind !== info.kind) return false;
-  if (info.types !== undefined && !info.types.includes(need.type)) return false;
-  // A worker (`home` is set) and an upstream run only jobs that name their model.
-  if (need.model === undefined ? info.home !== undefined || info.hasForeignModels : !hasModel(need, info))
-    return false;
-  if (need.contextTokens !== undefined && need.contextTokens > contextOf(info, need.model)) return false;
-  if (!need.labels) return true;
-  return Object.entries(need.labels).every(([name, value]) => info.labels[name] === value);
-}
-
-/** The longest context that a backend has for a model, as far as it is known. */
-const contextOf = ({ contextLength, contextLengths }: BackendInfo, model: string | undefined): number =>
-  (model === undefined ? undefined : contextLengths?.get(model)) ?? contextLength ?? Number.POSITIVE_INFINITY;
-
-function hasModel({ model, modelRef }: Need, { models, hasForeignModels }: BackendInfo): boolean {
-  if (!models || (hasForeignModels && modelRef !== undefined)) return false;
-  return (modelRef !== undefined && models.includes(modelRef)) || models.includes(model as string);
-}
 
 /** A lane with the backends that can run its jobs. Only the fleet writes `backends` and `freeBackends`. */
 export class Lane extends LaneQueue {

@@ -7,7 +7,7 @@ import { causeName, causeText } from '../../model/causes.ts';
 import { mayMoveWorker, WORKER_TRANSITIONS, type WorkerRecordState } from '../../model/states.ts';
 import { dueWorkers } from '../engine/due.ts';
 import { workerBackend } from '../ports/pools.ts';
-import { fits } from '../queue/fleet.ts';
+import { fits } from '../queue/fits.ts';
 import { needOf } from '../queue/lane.ts';
 import type { PoolSettings } from '../settings.ts';
 

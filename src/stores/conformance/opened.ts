@@ -118,9 +118,14 @@ export class Opened {
     return this.engine.state.jobs.get(tenant === 'default' ? id : `${tenant}~${id}`) as JobEntry;
   }
 
+  /** Registers the backend that runs jobs of type `run`. */
+  backend(): void {
+    if (!this.engine.queue.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
+  }
+
   /** Submits a job and lets it succeed. */
   finish(id: string, fields: SubmissionFields = {}, result = '"done"'): JobEntry {
-    if (!this.engine.queue.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
+    this.backend();
     const entry = this.submit(id, fields);
     const token = tokenOf(entry.uid, entry.open?.n ?? 0);
     this.step({ type: 'outcome', token, outcome: { ok: true, result } });
@@ -129,7 +134,7 @@ export class Opened {
 
   /** Submits a job and lets it fail without a retry. */
   fail(id: string, fields: SubmissionFields = {}): void {
-    if (!this.engine.queue.fleet.backends.has('b')) this.step({ type: 'backend', info: BACKEND });
+    this.backend();
     const { uid, open } = this.submit(id, fields);
     const error = { code: 'EXECUTION_FAILED', message: 'no', retriable: false } as const;
     this.step({ type: 'outcome', token: tokenOf(uid, open?.n ?? 0), outcome: { ok: false, error } });
@@ -176,6 +181,7 @@ export class Opened {
         this.failure = error;
         this.#changed();
       },
+      ask: (uid: string) => this.engine.state.jobs.get(uid)?.ask,
     };
   }
 
@@ -198,7 +204,7 @@ const BACKEND = {
   kind: 'fake',
   slots: 1000,
   types: ['run'],
-  models: undefined,
+  models: ['m', 'unpriced'],
   labels: {},
   paid: false,
   keepsResults: true,

@@ -8,6 +8,7 @@ import { BLOB_PROMISES } from './blob-promises.ts';
 import { HISTORY_PROMISES } from './history-promises.ts';
 import { KEPT_PROMISES } from './kept-promises.ts';
 import { LEASE_PROMISES } from './lease-promises.ts';
+import { LEDGER_PROMISES } from './ledger-promises.ts';
 import { LOG_PROMISES, replays } from './log-promises.ts';
 import { NAME_PROMISES } from './name-promises.ts';
 import type { RecordedEvents, StoreFixture } from './opened.ts';
@@ -17,6 +18,7 @@ const PROMISES = [
   ...LOG_PROMISES,
   ...BLOB_PROMISES,
   ...HISTORY_PROMISES,
+  ...LEDGER_PROMISES,
   ...NAME_PROMISES,
   ...LEASE_PROMISES,
   ...KEPT_PROMISES,

@@ -2,6 +2,7 @@
  * The work that must not block the event loop: merging checkpoints and writing the history. ThreadBackground runs it on
  * a thread; InlineBackground runs it in place, for that thread and for tests that need every disk call in order.
  */
+import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../core/ports/ledger.ts';
 import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
@@ -19,8 +20,13 @@ export interface Background {
    */
   repair(): Promise<RebuiltHistory>;
   merge(order: MergeOrder): Promise<Manifest>;
-  /** `rows` are the joined rows of ended jobs: one string crosses to a thread much faster than objects. */
-  index(rows: string, watermark: number, log?: LogPoint): Promise<void>;
+  /** `rows` and `charges` are the joined rows of ended jobs and of charges: one string crosses to a thread much faster than objects. */
+  index(rows: string, watermark: number, log?: LogPoint, charges?: string): Promise<void>;
+  /** The sums of charges as JSON texts, each of an array of at most SUMS_PER_TEXT sums: the reader parses one per turn. */
+  sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): Promise<string[]>;
+  /** Charges in the order of settlement as joined rows. */
+  charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): Promise<string>;
+  dropCharges(settledBefore: number, limit: number): Promise<number>;
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
   purge(endedBefore: number, limit: number): Promise<void>;
   /** True where an ended job in the history may reference this blob file. */
@@ -37,6 +43,8 @@ export const readsOf = (index: HistoryIndex): HistoryReads => ({
   between: async (from, below, limit) => index.between(from, below, limit),
   count: async () => index.count(),
 });
+
+const SUMS_PER_TEXT = 500;
 
 /** A running brain removes segments and writes to the last one while a repair reads them; this many readings in all. */
 const MAX_READINGS = 3;
@@ -75,8 +83,7 @@ export class InlineBackground implements Background {
     this.#isSetAside = true;
     this.#history.open();
     const { watermark, log: logEnd } = this.#holds;
-    const put = async (rows: string, upTo: number, log?: LogPoint): Promise<void> =>
-      this.#put(rows, upTo, log);
+    const put: Background['index'] = async (rows, upTo, log, charges) => this.#put(rows, upTo, log, charges);
     const order = { put, keptSince: this.#keptSince, watermark, logEnd };
     for (let readings = 1; ; readings++) {
       try {
@@ -94,9 +101,25 @@ export class InlineBackground implements Background {
     return mergeCheckpoint(this.#disk, this.#paths, order);
   }
 
-  async index(rows: string, watermark: number, log?: LogPoint): Promise<void> {
-    this.#put(rows, watermark, log);
+  async index(rows: string, watermark: number, log?: LogPoint, charges?: string): Promise<void> {
+    this.#put(rows, watermark, log, charges);
     this.#holds = { watermark, log: log ?? this.#holds.log };
+  }
+
+  async sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): Promise<string[]> {
+    const sums = this.#history.sums(window, by, limit);
+    const texts: string[] = [];
+    for (let from = 0; from < sums.length; from += SUMS_PER_TEXT)
+      texts.push(JSON.stringify(sums.slice(from, from + SUMS_PER_TEXT)));
+    return texts;
+  }
+
+  async charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): Promise<string> {
+    return this.#history.charges(window, after, limit).join('\n');
+  }
+
+  async dropCharges(settledBefore: number, limit: number): Promise<number> {
+    return this.#history.dropCharges(settledBefore, limit);
   }
 
   async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
@@ -120,7 +143,9 @@ export class InlineBackground implements Background {
     this.#history.close();
   }
 
-  #put(rows: string, watermark: number, log: LogPoint | undefined): void {
-    this.#history.put(rows === '' ? [] : rows.trimEnd().split('\n'), watermark, log);
+  #put(rows: string, watermark: number, log: LogPoint | undefined, charges = ''): void {
+    this.#history.put(linesIn(rows), watermark, log, linesIn(charges));
   }
 }
+
+const linesIn = (rows: string): string[] => (rows === '' ? [] : rows.trimEnd().split('\n'));

@@ -4,7 +4,7 @@
  *
  * B1  A file counts as used for as long as the brain may have a job in memory that references it.
  */
-import type { JobBundle, Seq } from '../../core/ports/store.ts';
+import type { JobBundle, Recovery, Seq } from '../../core/ports/store.ts';
 import type { Body, Change } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
 import { fileOf } from './blobs.ts';
@@ -166,3 +166,16 @@ export class BlobUse {
     else this.#counts.set(file, count);
   }
 }
+
+/** Passes recovered records on to `into`, and records in `use` which blob files they reference. */
+export const countingBlobs = (into: Recovery, use: BlobUse): Recovery => ({
+  job: (bundle) => {
+    use.recovered(bundle);
+    into.job(bundle);
+  },
+  record: (record) => into.record(record),
+  change: (change, seq) => {
+    use.changed(change, seq);
+    into.change(change, seq);
+  },
+});

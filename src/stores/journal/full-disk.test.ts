@@ -59,6 +59,7 @@ class Journal {
       indexed: () => undefined,
       space: (full: boolean) => void this.space.push(full),
       failed: (error: Error) => void this.failures.push(error),
+      ask: () => undefined,
     };
     await this.store.open(events, NOW, new Records());
     await turns();
@@ -120,9 +121,9 @@ test('a result of that size that is written meanwhile ends it at once', async ()
 test('the disk counts as full while the history finds no space, and while any of its writers does', async () => {
   let isFull = false;
   class FullHistory extends MemoryHistory {
-    override put(rows: readonly string[]): void {
+    override put(rows: readonly string[], watermark: number): void {
       if (isFull && rows.length > 0) throw new Error('database or disk is full');
-      super.put(rows);
+      super.put(rows, watermark);
     }
   }
   const journal = await new Journal(new FullHistory()).open();

@@ -9,6 +9,7 @@
  */
 
 import { dirname } from 'node:path';
+import type { LedgerReads } from '../../core/ports/ledger.ts';
 import type {
   HistoryReads,
   JobBundle,
@@ -26,15 +27,18 @@ import type { LogFields } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type BlobRef, type Change, logOwner } from '../../model/records.ts';
 import type { Background } from './background.ts';
-import { BlobUse } from './blob-use.ts';
+import { BlobUse, countingBlobs } from './blob-use.ts';
 import { Blobs } from './blobs.ts';
 import { Checkpoints } from './checkpoint/checkpoints.ts';
 import { DiskSpace } from './disk-space.ts';
 import { openFailure } from './failures.ts';
+import { ChargeFeed } from './history/charge-feed.ts';
 import { type HistoryOpened, type LogPoint, ownerNumber } from './history/history.ts';
 import { Indexer } from './history/indexer.ts';
+import { ledgerOf } from './history/ledger.ts';
 import { MendedBackground } from './history/mended.ts';
 import { rebuildHistory } from './history/rebuild.ts';
+import { RecoveredCharges } from './history/recovered-charges.ts';
 import { blobName, type Paths, paths } from './layout.ts';
 import { encodeChange } from './log/codec.ts';
 import { LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
@@ -70,6 +74,7 @@ interface OpenJournal {
   readonly checkpoints: Checkpoints;
   readonly blobUse: BlobUse;
   readonly blobFiles: BlobRetention;
+  readonly charges: ChargeFeed;
   epoch: number;
   /** The owner in the brain's record; undefined until the first brain has written one. */
   owner: string | undefined;
@@ -108,6 +113,11 @@ export class JournalStore implements Store {
 
   get history(): HistoryReads {
     return this.#background.reads;
+  }
+
+  get ledger(): LedgerReads {
+    const isComplete = (): Promise<void> => this.#journal().indexer.chargesWritten();
+    return ledgerOf(this.#background, isComplete, this.#env.timers);
   }
 
   get overloaded(): boolean {
@@ -153,7 +163,10 @@ export class JournalStore implements Store {
     const unit = { text, count, batchAsks: batchAsks === count ? batchAsks : 0, at: now };
     const last = journal.writer.append(unit, journal.epoch);
     let seq = last - count;
-    for (const change of changes) journal.blobUse.changed(change, ++seq);
+    for (const change of changes) {
+      journal.blobUse.changed(change, ++seq);
+      journal.charges.appended(change, seq);
+    }
     if (isOpening && this.#options.isCopy) this.#claimAfter ??= last;
     return last;
   }
@@ -191,6 +204,10 @@ export class JournalStore implements Store {
     await blobFiles.sweep();
   }
 
+  dropCharges(settledBefore: number, limit: number): Promise<number> {
+    return this.#background.dropCharges(settledBefore, limit);
+  }
+
   async checkpoint(): Promise<void> {
     await this.#journal().checkpoints.make();
   }
@@ -206,7 +223,9 @@ export class JournalStore implements Store {
     const { disk, timers } = this.#env;
     await refuseUnfinished(disk, this.#paths);
     const blobUse = new BlobUse();
-    const recovered = await recover(disk, this.#paths, countingBlobs(into, blobUse));
+    const recoveredCharges = new RecoveredCharges();
+    const watched = recoveredCharges.watching(countingBlobs(into, blobUse), events.ask);
+    const recovered = await recover(disk, this.#paths, watched);
     const { manifest, end, fallback, owner } = recovered;
     if (fallback) this.#warn(`the newest checkpoint was not used: ${fallback}`);
     const at = end.at || manifest.at;
@@ -224,6 +243,7 @@ export class JournalStore implements Store {
     const logEvents = {
       durable: (seq: number) => {
         this.#claim(seq);
+        journal.charges.durable(seq);
         events.durable(seq);
       },
       diskFull: this.#space.reportOf('log'),
@@ -252,9 +272,12 @@ export class JournalStore implements Store {
       checkpoints,
       blobUse,
       blobFiles,
+      charges: new ChargeFeed(events.ask, indexer),
       epoch,
       owner,
     };
+    const chargedUpTo = history.lacksCharges ? -1 : indexedUpTo;
+    indexer.addCharges(await recoveredCharges.after(chargedUpTo, manifest.seq, disk, this.#paths));
     this.#phase = { is: 'open', journal };
     return { seq: end.nextSeq - 1, at, indexedUpTo, missingBlobFiles };
   }
@@ -365,17 +388,4 @@ const logPoint = (
 ): LogPoint => ({
   ...end,
   owner: owner === undefined ? undefined : ownerNumber(owner),
-});
-
-/** Passes recovered records on to `into`, and records in `use` which blob files they reference. */
-const countingBlobs = (into: Recovery, use: BlobUse): Recovery => ({
-  job: (bundle) => {
-    use.recovered(bundle);
-    into.job(bundle);
-  },
-  record: (record) => into.record(record),
-  change: (change, seq) => {
-    use.changed(change, seq);
-    into.change(change, seq);
-  },
 });

@@ -1,6 +1,7 @@
 /** Runs the Background on a worker thread: calls and replies are messages, and calls are executed in order. */
 
 import { Worker } from 'node:worker_threads';
+import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../core/ports/ledger.ts';
 import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { isErrorCode, OrchdError } from '../../model/errors.ts';
@@ -18,6 +19,9 @@ export type ThreadCall =
   | 'repair'
   | 'merge'
   | 'index'
+  | 'sums'
+  | 'charges'
+  | 'dropCharges'
   | 'planPurge'
   | 'purge'
   | 'usesBlobFile'
@@ -96,8 +100,20 @@ export class ThreadBackground implements Background {
     return this.#call('merge', order);
   }
 
-  index(rows: string, watermark: number, log?: LogPoint): Promise<void> {
-    return this.#call('index', rows, watermark, log);
+  index(rows: string, watermark: number, log?: LogPoint, charges?: string): Promise<void> {
+    return this.#call('index', rows, watermark, log, charges);
+  }
+
+  sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): Promise<string[]> {
+    return this.#call('sums', window, by, limit);
+  }
+
+  charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): Promise<string> {
+    return this.#call('charges', window, after, limit);
+  }
+
+  dropCharges(settledBefore: number, limit: number): Promise<number> {
+    return this.#call('dropCharges', settledBefore, limit);
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {

@@ -53,7 +53,7 @@ const change: Change = {
 };
 
 test('bodies of older tables get the names of their jobs, their leader can write no more, and what no job names goes', async () => {
-  const batch = { changes: [change], after: 0, now: 1 };
+  const batch = { changes: [change], charges: [], after: 0, now: 1 };
   assert.equal(await commitBatch(sql, batch, OLD_EPOCH), true, 'before the step the old leader writes');
   await migrate(sql);
   const named = await sql.query('SELECT id, uid FROM orchestrator_blobs ORDER BY id');

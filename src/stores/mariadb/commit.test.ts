@@ -22,6 +22,7 @@ const brain = (owner: string): Change => ({
 
 const batchAfter = (after: number, ...owners: string[]): Batch => ({
   changes: owners.map(brain),
+  charges: [],
   after,
   now: 1,
 });
@@ -94,7 +95,7 @@ test('texts of any script are written as they are', async () => {
       after: { ...ask, ...none, payloadBytes: 1, hash: undefined, correlationId: undefined },
     };
   });
-  assert.equal(await commitBatch(sql, { changes: asks, after: 0, now: 1 }, 0), true);
+  assert.equal(await commitBatch(sql, { changes: asks, charges: [], after: 0, now: 1 }, 0), true);
   const jobs = await sql.query<{ payload: string; ask: string }>(
     'SELECT payload, ask FROM orchestrator_jobs ORDER BY n',
   );

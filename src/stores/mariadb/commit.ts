@@ -1,6 +1,7 @@
 /** Writes one commit: the fence first, then the after-images of everything that changed, and the audit rows (docs/decisions/0008). */
 import { FRESH_JOB } from '../../model/moves.ts';
 import { nameBodies } from './blobs.ts';
+import { chargeValues, PUT_CHARGE } from './charges.ts';
 import { type AskImage, type Batch, freshRow, Images, movedRow, moveRow, namedBodies } from './images.ts';
 import { ASK_COLUMNS, auditValues, FRESH_TEXT, JOB_COLUMNS, jobValues } from './rows.ts';
 import { type Sql, transaction, type Value } from './sql.ts';
@@ -52,7 +53,8 @@ export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promis
   try {
     await transaction(sql, async () => {
       const fence = sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
-      await held(fence, [...writeImages(sql, images), writeAudit(sql, images, epoch, batch.now)]);
+      const charges = sql.batch(PUT_CHARGE, batch.charges.map(chargeValues));
+      await held(fence, [...writeImages(sql, images), charges, writeAudit(sql, images, epoch, batch.now)]);
     });
     return true;
   } catch (error) {

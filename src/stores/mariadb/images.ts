@@ -1,4 +1,5 @@
 /** The rows that a batch of changes comes to: of each record only its last after-image is written. */
+import type { Charge } from '../../model/charge.ts';
 import {
   type AskRecord,
   type Body,
@@ -13,6 +14,8 @@ import type { Value } from './sql.ts';
 /** Changes that become durable together. */
 export interface Batch {
   readonly changes: readonly Change[];
+  /** The charges of the attempts that these changes close. */
+  readonly charges: readonly Charge[];
   /** The sequence number before the first change. */
   readonly after: number;
   readonly now: number;

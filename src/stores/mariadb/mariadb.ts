@@ -7,6 +7,7 @@
  */
 
 import type { Term } from '../../core/ports/leadership.ts';
+import type { LedgerReads } from '../../core/ports/ledger.ts';
 import type {
   HistoryReads,
   JobBundle,
@@ -21,9 +22,12 @@ import type {
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
+import type { Charge } from '../../model/charge.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type BlobRef, BRAIN_ID, type Change } from '../../model/records.ts';
+import { chargeIn } from '../charges.ts';
 import { putBlob, readBlob } from './blobs.ts';
+import { dropCharges, TableLedger } from './charges.ts';
 import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
 import { brainOf, confirmLead, type EpochRow, recoverJobs, recoverOthers, takeOver } from './recover.ts';
@@ -55,16 +59,20 @@ const MAX_TRIMMED = 100_000;
 
 interface Unit {
   readonly changes: readonly Change[];
+  readonly charges: readonly Charge[];
   readonly now: number;
 }
 
 export class MariaDbStore implements Store {
   readonly capabilities: StoreCapabilities = { secondOpener: 'epoch' };
   readonly history: HistoryReads;
+  readonly ledger: LedgerReads;
   readonly #env: Env;
   readonly #options: MariaDbOptions;
   readonly #writes: SharedConnection;
   readonly #reads: SharedConnection;
+  /** The connection for sums over many charges, which take long. */
+  readonly #sums: SharedConnection;
   /** The connection for retention, which takes long and has transactions of its own. */
   readonly #chores: SharedConnection;
   #events: StoreEvents | undefined;
@@ -88,8 +96,10 @@ export class MariaDbStore implements Store {
     this.#options = options;
     this.#writes = new SharedConnection(options.connect);
     this.#reads = new SharedConnection(() => options.connect({ silentMs: READ_SILENT_MS }));
+    this.#sums = new SharedConnection(options.connect);
     this.#chores = new SharedConnection(options.connect);
     this.history = new TableHistory(this.#reads);
+    this.ledger = new TableLedger(this.#sums);
   }
 
   get overloaded(): boolean {
@@ -127,11 +137,20 @@ export class MariaDbStore implements Store {
 
   append(changes: readonly Change[], now: number): Seq {
     if (this.#failure) throw new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure });
-    this.#pending.push({ changes, now });
+    this.#pending.push({ changes, charges: this.#chargesIn(changes), now });
     this.#pendingCount += changes.length;
     this.#seq += changes.length;
     this.#flushing ??= this.#flushAll();
     return this.#seq;
+  }
+
+  #chargesIn(changes: readonly Change[]): Charge[] {
+    const charges: Charge[] = [];
+    for (const change of changes) {
+      const charge = chargeIn(change, (uid) => this.#events?.ask(uid));
+      if (charge) charges.push(charge);
+    }
+    return charges;
   }
 
   async putBlob(text: string): Promise<BlobRef> {
@@ -167,6 +186,10 @@ export class MariaDbStore implements Store {
     });
   }
 
+  dropCharges(settledBefore: number, limit: number): Promise<number> {
+    return this.#chores.read((sql) => dropCharges(sql, this.#epoch, settledBefore, limit));
+  }
+
   /** Removes some of the bodies that no job names, and audit rows past their time. */
   async #tidy(sql: Sql, now: number): Promise<void> {
     this.#tidiedTo = await dropUnnamedBodies(sql, this.#epoch, this.#tidiedTo);
@@ -198,7 +221,7 @@ export class MariaDbStore implements Store {
   }
 
   #connections(): readonly SharedConnection[] {
-    return [this.#writes, this.#reads, this.#chores];
+    return [this.#writes, this.#reads, this.#sums, this.#chores];
   }
 
   /** Another node may lead now. The server may not answer any more, so calls under way are not waited for. */
@@ -230,16 +253,18 @@ export class MariaDbStore implements Store {
   /** Takes whole units of pending changes: what one turn of the engine decided becomes durable together. */
   #take(): Batch {
     const changes: Change[] = [];
+    const charges: Charge[] = [];
     let now = 0;
     let taken = 0;
     for (const unit of this.#pending) {
       if (taken > 0 && changes.length + unit.changes.length > MAX_BATCH) break;
       for (const change of unit.changes) changes.push(change);
+      for (const charge of unit.charges) charges.push(charge);
       now = unit.now;
       taken++;
     }
     this.#pending = this.#pending.slice(taken);
-    return { changes, after: this.#durable, now };
+    return { changes, charges, after: this.#durable, now };
   }
 
   async #flush(batch: Batch): Promise<void> {

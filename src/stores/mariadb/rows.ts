@@ -27,7 +27,7 @@ export const statusesOf = (states: readonly string[]): string[] =>
   states.map((state) => STATUS[state as JobState] ?? state);
 
 /** A column that is only searched may be cut, between characters; the record keeps the whole. */
-const cut = (text: string, chars: number = CHARS.text): string =>
+export const cut = (text: string, chars: number = CHARS.text): string =>
   text.length > chars ? [...text].slice(0, chars).join('') : text;
 
 export const ASK_COLUMNS = [

@@ -17,6 +17,7 @@ export const CHARS = {
   text: 255,
   failure: 330,
   record: 330,
+  model: 1024,
 } as const;
 
 export const JOBS = `CREATE TABLE IF NOT EXISTS orchestrator_jobs (
@@ -166,5 +167,37 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       ADD COLUMN IF NOT EXISTS batch_id ${NAME(CHARS.id)} NULL,
       ADD COLUMN IF NOT EXISTS tags TEXT NULL,
       ADD KEY IF NOT EXISTS by_batch (batch_id, n)`,
+  ],
+  [
+    // A leader of an older version would not write charges, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    // In the order of settlement. fillCharges() adds the charges of the attempts that were closed before.
+    `CREATE TABLE IF NOT EXISTS orchestrator_charges (
+      at_ms BIGINT UNSIGNED NOT NULL,
+      token ${NAME(CHARS.token)} NOT NULL,
+      job_id ${NAME(CHARS.id)} NOT NULL,
+      tenant ${NAME(CHARS.tenant)} NOT NULL,
+      principal ${NAME(CHARS.text)} NOT NULL,
+      submitted_by ${NAME(CHARS.text)} NOT NULL,
+      session_id ${NAME(CHARS.text)} NULL,
+      tags TEXT NULL,
+      type ${NAME(CHARS.id)} NOT NULL,
+      model ${NAME(CHARS.model)} NULL,
+      seat ${NAME(CHARS.text)} NOT NULL,
+      route ${NAME(CHARS.text)} NULL,
+      root ${NAME(CHARS.id)} NOT NULL,
+      ms BIGINT UNSIGNED NOT NULL,
+      outcome VARCHAR(16) NOT NULL,
+      basis VARCHAR(16) NOT NULL,
+      cost BIGINT UNSIGNED NOT NULL,
+      overrun BIGINT UNSIGNED NOT NULL,
+      input BIGINT UNSIGNED NOT NULL,
+      cache_read BIGINT UNSIGNED NOT NULL,
+      cache_write BIGINT UNSIGNED NOT NULL,
+      output BIGINT UNSIGNED NOT NULL,
+      reasoning BIGINT UNSIGNED NOT NULL,
+      PRIMARY KEY (at_ms, token)
+    ) ${TABLE}`,
   ],
 ];

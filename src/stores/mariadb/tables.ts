@@ -1,5 +1,6 @@
 /** Migrates the tables to the version this program knows, one node at a time, going on where an earlier try stopped. */
 import { OrchdError } from '../../model/errors.ts';
+import { fillCharges } from './charges.ts';
 import { MIGRATIONS } from './schema.ts';
 import type { Sql } from './sql.ts';
 import { refuseUnfinished } from './unfinished.ts';
@@ -10,6 +11,9 @@ const LOCK_WAIT_SEC = 60;
 
 const VERSIONS = `CREATE TABLE IF NOT EXISTS orchestrator_schema (
   id TINYINT NOT NULL PRIMARY KEY, version INT UNSIGNED NOT NULL) ENGINE=InnoDB`;
+
+/** What follows the statements of a step, by the version that it begins with; may be cut short and run again, too. */
+const FILLS: Readonly<Record<number, (sql: Sql) => Promise<void>>> = { 5: fillCharges };
 
 /** The versions of the tables before and after; `from` is 0 where there were no tables. */
 export interface Migrated {
@@ -35,6 +39,7 @@ export async function bringUp(sql: Sql): Promise<Migrated> {
     const from = await versionOf(sql);
     for (let version = from; version < MIGRATIONS.length; version++) {
       for (const statement of MIGRATIONS[version] ?? []) await sql.run(statement);
+      await FILLS[version]?.(sql);
       await sql.run('UPDATE orchestrator_schema SET version = ? WHERE id = 1', [version + 1]);
     }
     return { from, to: MIGRATIONS.length };

@@ -2,6 +2,7 @@
  * The reference store: everything is in a Medium, which outlives the stores opened on it as a disk would. For tests,
  * and for programs that need no persistence. It is the shortest complete implementation of the Store port.
  */
+import type { LedgerReads } from '../../core/ports/ledger.ts';
 import type {
   HistoryReads,
   JobBundle,
@@ -14,8 +15,10 @@ import type {
   StoreEvents,
 } from '../../core/ports/store.ts';
 import type { Timers } from '../../kit/env/env.ts';
+import type { Charge } from '../../model/charge.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { BlobRef, Change } from '../../model/records.ts';
+import { Charges, chargeIn } from '../charges.ts';
 import { EndedJobs } from '../ended-jobs.ts';
 
 interface MemoryRef extends BlobRef {
@@ -28,6 +31,7 @@ export class Medium {
   readonly changes: Change[] = [];
   readonly blobs: string[] = [];
   readonly history = new EndedJobs();
+  readonly charges = new Charges();
   indexedUpTo = 0;
   /** The instant of the last commit. */
   lastAt = 0;
@@ -46,6 +50,7 @@ export class MemoryStore implements Store {
   #seq = 0;
   #lastAt = 0;
   #pending: Change[] = [];
+  #pendingCharges: Charge[] = [];
   #flushing = false;
   #closed = false;
   #failure: Error | undefined;
@@ -63,6 +68,14 @@ export class MemoryStore implements Store {
       list: async (query) => history.list(query),
       between: async (from, below, limit) => history.between(from, below, limit),
       count: async () => history.count(),
+    };
+  }
+
+  get ledger(): LedgerReads {
+    const { charges } = this.#medium;
+    return {
+      sums: async (window, by, limit) => charges.sums(window, by, limit),
+      page: async (window, after, limit) => charges.page(window, after, limit),
     };
   }
 
@@ -84,7 +97,11 @@ export class MemoryStore implements Store {
   append(changes: readonly Change[], now: number): Seq {
     if (this.#failure) throw new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure });
     this.#lastAt = now;
-    for (const change of changes) this.#pending.push(change);
+    for (const change of changes) {
+      this.#pending.push(change);
+      const charge = chargeIn(change, (uid) => this.#events?.ask(uid));
+      if (charge) this.#pendingCharges.push(charge);
+    }
     this.#seq += changes.length;
     if (!this.#flushing) {
       this.#flushing = true;
@@ -120,6 +137,10 @@ export class MemoryStore implements Store {
     this.#medium.history.purge(endedBefore, limit);
   }
 
+  async dropCharges(settledBefore: number, limit: number): Promise<number> {
+    return this.#medium.charges.drop(settledBefore, limit);
+  }
+
   async checkpoint(): Promise<void> {}
 
   async close(): Promise<void> {
@@ -139,7 +160,9 @@ export class MemoryStore implements Store {
     }
     this.#medium.lastAt = this.#lastAt;
     for (const change of this.#pending) this.#medium.changes.push(change);
+    for (const charge of this.#pendingCharges) this.#medium.charges.put(charge);
     this.#pending = [];
+    this.#pendingCharges = [];
     this.#events?.durable(this.#medium.changes.length);
     for (const done of this.#whenFlushed.splice(0)) done();
   }

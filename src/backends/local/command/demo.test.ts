@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CommandKit, hear, offerOf, sh } from '../../../../test/fakes/command-kit.ts';
-import { fits } from '../../../core/queue/fleet.ts';
+import { fits } from '../../../core/queue/fits.ts';
 import { demoBackendOptions } from './demo.ts';
 
 test('the demo answers word by word, and its answer says that it is not an LLM', async (t) => {

@@ -3,6 +3,7 @@
  * change up to which every ended job is in the index.
  */
 import { createHash } from 'node:crypto';
+import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
 import { tagText } from '../../tag-text.ts';
@@ -14,6 +15,8 @@ export interface HistoryOpened {
   readonly watermark: number;
   /** True for a newly made index, which must be filled from the log and the checkpoint. */
   readonly fresh: boolean;
+  /** True for an index of an earlier layout: it lacks the charges of jobs that have not ended. */
+  readonly lacksCharges?: boolean;
   /** Undefined in an index that an earlier version wrote last. */
   readonly log?: LogPoint | undefined;
 }
@@ -100,8 +103,8 @@ export interface HistoryIndex {
   open(): HistoryOpened;
   /** Closes a damaged index and puts it out of the way: the next open() makes a new one. */
   setAside(): void;
-  /** `log` is left as it is where undefined. */
-  put(rows: readonly string[], watermark: number, log?: LogPoint): void;
+  /** `log` is left as it is where undefined. `charges` are texts made by chargeRow(). */
+  put(rows: readonly string[], watermark: number, log?: LogPoint, charges?: readonly string[]): void;
   get(uid: string): JobBundle | undefined;
   list(query: HistoryQuery): JobBundle[];
   /** Jobs of all tenants whose uid is at least `from` and less than `below`, the highest uid first. */
@@ -111,6 +114,10 @@ export interface HistoryIndex {
   after(n: number, limit: number): JobBundle[];
   planPurge(endedBefore: number, limit: number): PurgeResult;
   purge(endedBefore: number, limit: number): void;
+  sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): LedgerSum[];
+  /** Charges as chargeRow() writes them. */
+  charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): string[];
+  dropCharges(settledBefore: number, limit: number): number;
   /** True where a job's blobRange() includes this file; it may then reference the file. */
   usesBlobFile(file: number): boolean;
   /** The blob files that jobs in the index refer to. */

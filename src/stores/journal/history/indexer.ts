@@ -1,19 +1,23 @@
 /**
- * Writes ended jobs to the history in batches, in the background.
+ * Writes ended jobs and charges to the history in batches, in the background.
  *
- * I1  The watermark never passes an ended job that is not in the index: it rises to #handedOverUpTo, and only when no
- *     job is waiting any more.
+ * I1  The watermark never passes an ended job or a charge that is not in the index: it rises to #handedOverUpTo, and
+ *     only when none of them is waiting any more.
  */
 import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Cancel, Timers } from '../../../kit/env/env.ts';
+import type { Charge } from '../../../model/charge.ts';
+import { OrchdError } from '../../../model/errors.ts';
 import { isFull } from '../../disk-failure.ts';
 import type { Background } from '../background.ts';
+import { chargeRow } from './charge-rows.ts';
 import { historyRow, type LogPoint } from './history.ts';
 
-/** With more ended jobs than this waiting for the history, new work is refused. */
-const MAX_WAITING_JOBS = 200_000;
-const MAX_BATCH_JOBS = 5000;
-/** How long ended jobs gather before a batch is written: each batch costs a disk sync. */
+/** With more ended jobs or charges than this waiting for the history, new work is refused. */
+const MAX_WAITING = 200_000;
+/** The jobs of one batch, and as many charges. */
+const MAX_BATCH = 5000;
+/** How long ended jobs and charges gather before a batch is written: each batch costs a disk sync. */
 const GATHER_MS = 250;
 
 /** An ended job that waits to be written. */
@@ -21,6 +25,13 @@ interface WaitingJob {
   readonly uid: string;
   readonly seq: Seq;
   readonly row: string;
+}
+
+/** A read that waits until the first `count` charges of this process are in the index. */
+interface ChargesReader {
+  readonly count: number;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
 }
 
 export interface IndexerEvents {
@@ -48,6 +59,12 @@ export class Indexer {
   readonly #logEnd: () => LogPoint;
   #phase: Phase = IDLE;
   #waiting: WaitingJob[] = [];
+  /** Rows of charges that wait to be written. */
+  #charges: string[] = [];
+  /** The number of charges in the batch under way. */
+  #chargesBeingWritten = 0;
+  #chargesWritten = 0;
+  #readers: ChargesReader[] = [];
   /** Every job that ended at or before this change was passed to add(). */
   #handedOverUpTo: Seq;
   /** Every job that ended at or before this change is in the history. */
@@ -73,7 +90,7 @@ export class Indexer {
   }
 
   get overloaded(): boolean {
-    return this.#waiting.length > MAX_WAITING_JOBS;
+    return this.#waiting.length > MAX_WAITING || this.#charges.length > MAX_WAITING;
   }
 
   add(ended: readonly JobBundle[], upTo: Seq): void {
@@ -82,6 +99,27 @@ export class Indexer {
     }
     this.#handedOverUpTo = upTo;
     this.#start();
+  }
+
+  /** Adds charges whose changes are durable. */
+  addCharges(charges: readonly Charge[]): void {
+    if (charges.length === 0) return;
+    for (const charge of charges) this.#charges.push(chargeRow(charge));
+    this.#start();
+  }
+
+  /** Resolves when all charges that were added so far are in the index. They are written at once. */
+  chargesWritten(): Promise<void> {
+    if (this.#charges.length === 0 && this.#chargesBeingWritten === 0) return Promise.resolve();
+    if (this.#phase.is === 'stopped')
+      return Promise.reject(new OrchdError('STORE_FAILED', 'the store is closed'));
+    const count = this.#chargesWritten + this.#chargesBeingWritten + this.#charges.length;
+    return new Promise((resolve, reject) => {
+      this.#readers.push({ count, resolve, reject });
+      if (this.#phase.is !== 'gathering') return;
+      this.#phase.cancel();
+      this.#write();
+    });
   }
 
   /**
@@ -101,6 +139,7 @@ export class Indexer {
     this.#phase = STOPPED;
     if (phase.is === 'gathering') phase.cancel();
     if (phase.is === 'writing') await phase.done;
+    this.#failReaders(new OrchdError('STORE_FAILED', 'the store is closed'));
   }
 
   /** Notes the durable end of the log, so that the next start misses it if it is lost. Called after close(). */
@@ -109,18 +148,26 @@ export class Indexer {
   }
 
   #start(): void {
-    if (this.#phase.is !== 'idle' || this.#waiting.length === 0) return;
-    const cancel = this.#timers.after(GATHER_MS, () => {
-      const done = this.#writeAll().then(
-        () => this.#written(),
-        (error: Error) => {
-          this.#phase = STOPPED;
-          this.#events.failed(error);
-        },
-      );
-      this.#phase = { is: 'writing', done };
-    });
+    if (this.#phase.is !== 'idle' || !this.#hasWaiting) return;
+    if (this.#readers.length > 0) return this.#write();
+    const cancel = this.#timers.after(GATHER_MS, () => this.#write());
     this.#phase = { is: 'gathering', cancel };
+  }
+
+  get #hasWaiting(): boolean {
+    return this.#waiting.length > 0 || this.#charges.length > 0;
+  }
+
+  #write(): void {
+    const done = this.#writeAll().then(
+      () => this.#written(),
+      (error: Error) => {
+        this.#phase = STOPPED;
+        this.#failReaders(error);
+        this.#events.failed(error);
+      },
+    );
+    this.#phase = { is: 'writing', done };
   }
 
   #written(): void {
@@ -130,24 +177,45 @@ export class Indexer {
   }
 
   async #writeAll(): Promise<void> {
-    while (this.#waiting.length > 0 && this.#phase.is !== 'stopped') {
-      const batch = this.#waiting.slice(0, MAX_BATCH_JOBS);
+    while (this.#hasWaiting && !this.#isStopped()) {
+      const batch = this.#waiting.slice(0, MAX_BATCH);
+      const charges = this.#charges.slice(0, MAX_BATCH);
       this.#waiting = this.#waiting.slice(batch.length);
+      this.#charges = this.#charges.slice(charges.length);
+      this.#chargesBeingWritten = charges.length;
       // I1: the watermark rises only with the last batch.
-      const watermark = this.#waiting.length === 0 ? this.#handedOverUpTo : this.#indexedUpTo;
+      const watermark = this.#hasWaiting ? this.#indexedUpTo : this.#handedOverUpTo;
       try {
-        await this.#background.index(batch.map(({ row }) => row).join(''), watermark, this.#logEnd());
+        const rows = batch.map(({ row }) => row).join('');
+        await this.#background.index(rows, watermark, this.#logEnd(), charges.join(''));
       } catch (error) {
+        this.#chargesBeingWritten = 0;
         if (!isFull(error)) throw error;
         // The disk is full: the jobs stay in the brain's memory and are tried again with the next batch.
         this.#waiting = [...batch, ...this.#waiting];
+        this.#charges = [...charges, ...this.#charges];
+        this.#failReaders(new OrchdError('STORE_FULL', undefined, {}, { cause: error }));
         if (!this.#isStopped()) this.#events.diskFull(true);
         return;
       }
+      this.#chargesBeingWritten = 0;
+      this.#chargesWritten += charges.length;
+      this.#serveReaders();
       this.#events.diskFull(false);
       this.#indexedUpTo = watermark;
-      if (!this.#isStopped()) this.#events.indexed(batch);
+      if (batch.length > 0 && !this.#isStopped()) this.#events.indexed(batch);
     }
+  }
+
+  #serveReaders(): void {
+    const served = this.#readers.filter(({ count }) => count <= this.#chargesWritten);
+    this.#readers = this.#readers.filter(({ count }) => count > this.#chargesWritten);
+    for (const { resolve } of served) resolve();
+  }
+
+  /** A sum without the charges that cannot be written would be wrong: its reader gets the error. */
+  #failReaders(error: Error): void {
+    for (const { reject } of this.#readers.splice(0)) reject(error);
   }
 
   #isStopped(): boolean {

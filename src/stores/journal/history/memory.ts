@@ -1,11 +1,15 @@
 /** A history in memory, for simulations whose disk SQLite cannot write to. It is empty, hence `fresh`, after each start. */
+import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import { Charges } from '../../charges.ts';
 import { EndedJobs } from '../../ended-jobs.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
-import { blobRange, type HistoryIndex, type HistoryOpened, readRow } from './history.ts';
+import { chargeRow, readCharge } from './charge-rows.ts';
+import { blobRange, type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
 
 export class MemoryHistory implements HistoryIndex {
   readonly #ended = new EndedJobs();
+  readonly #charges = new Charges();
 
   open(): HistoryOpened {
     return { watermark: 0, fresh: true };
@@ -13,8 +17,9 @@ export class MemoryHistory implements HistoryIndex {
 
   setAside(): void {}
 
-  put(rows: readonly string[]): void {
+  put(rows: readonly string[], _watermark: number, _log?: LogPoint, charges: readonly string[] = []): void {
     for (const row of rows) this.#ended.put(readBundle(readLine(readRow(row).line)));
+    for (const row of charges) this.#charges.put(readCharge(row));
   }
 
   get(uid: string): JobBundle | undefined {
@@ -43,6 +48,18 @@ export class MemoryHistory implements HistoryIndex {
 
   purge(endedBefore: number, limit: number): void {
     this.#ended.purge(endedBefore, limit);
+  }
+
+  sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): LedgerSum[] {
+    return this.#charges.sums(window, by, limit);
+  }
+
+  charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): string[] {
+    return this.#charges.page(window, after, limit).map((charge) => chargeRow(charge).trimEnd());
+  }
+
+  dropCharges(settledBefore: number, limit: number): number {
+    return this.#charges.drop(settledBefore, limit);
   }
 
   usesBlobFile(file: number): boolean {

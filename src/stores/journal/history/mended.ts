@@ -5,6 +5,7 @@
  * M1  While the history is damaged or not complete again, no call reaches it: a job that is missing in it would count as
  *     unknown, and a blob file that only missing jobs refer to would count as unused.
  */
+import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryReads, PurgeResult } from '../../../core/ports/store.ts';
 import { diskFailure } from '../../disk-failure.ts';
 import type { Background } from '../background.ts';
@@ -50,8 +51,20 @@ export class MendedBackground implements Background {
     return this.#inner.merge(order);
   }
 
-  index(rows: string, watermark: number, log?: LogPoint): Promise<void> {
-    return this.#mended(() => this.#inner.index(rows, watermark, log));
+  index(rows: string, watermark: number, log?: LogPoint, charges?: string): Promise<void> {
+    return this.#mended(() => this.#inner.index(rows, watermark, log, charges));
+  }
+
+  sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): Promise<string[]> {
+    return this.#read(() => this.#inner.sums(window, by, limit));
+  }
+
+  charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): Promise<string> {
+    return this.#read(() => this.#inner.charges(window, after, limit));
+  }
+
+  dropCharges(settledBefore: number, limit: number): Promise<number> {
+    return this.#mended(() => this.#inner.dropCharges(settledBefore, limit));
   }
 
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {

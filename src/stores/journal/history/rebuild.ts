@@ -1,6 +1,8 @@
 /** Rebuilds the index of ended jobs from the log and the checkpoint. */
 import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Disk } from '../../../kit/env/env.ts';
+import type { Change } from '../../../model/records.ts';
+import type { AskOf } from '../../charges.ts';
 import { isEnded } from '../../records.ts';
 import { Delta } from '../checkpoint/delta.ts';
 import { blobNumber, type Paths } from '../layout.ts';
@@ -8,6 +10,7 @@ import { decodeChanges } from '../log/codec.ts';
 import { listSegments, readLog } from '../log/segments.ts';
 import { readRecords, syncTail } from '../recover.ts';
 import { blobRange, historyRow, type LogPoint } from './history.ts';
+import { RebuiltCharges } from './rebuilt-charges.ts';
 
 export interface RebuiltHistory {
   /** The first change that is still in the log: jobs that ended before it are only found if the checkpoint has them. */
@@ -18,7 +21,7 @@ export interface RebuiltHistory {
 
 export interface RebuildOrder {
   /** Writes joined rows to the index, as Background.index() does. */
-  readonly put: (rows: string, watermark: number, log?: LogPoint) => Promise<void>;
+  readonly put: (rows: string, watermark: number, log?: LogPoint, charges?: string) => Promise<void>;
   /**
    * Jobs of the log that ended before this instant may have been purged: those whose bodies are gone were, and are left
    * out. The others are indexed again, and the next purge deletes them. Their age alone decides nothing, because the
@@ -43,10 +46,11 @@ export async function rebuildHistory(
   const { records, end } = await readRecords(disk, paths);
   // A live job is left out, so the change that made it live again must not be lost in a power cut.
   await syncTail(disk, paths, end);
+  const charges = new RebuiltCharges(records);
   const ended = [...records.jobs.values()].filter(isEnded);
   for (const { uid } of ended) records.jobs.delete(uid);
   const hasBodies = await bodyCheck(disk, paths);
-  await endedInLog(disk, paths, async (bundles) => {
+  const onBundles = async (bundles: readonly JobBundle[]): Promise<void> => {
     // A job with the same uid may be live again.
     const kept = bundles.filter((bundle) => {
       const { uid, seq, job } = bundle;
@@ -54,8 +58,9 @@ export async function rebuildHistory(
       return !wasPurged && seq <= records.seq && !records.jobs.has(uid);
     });
     await put(kept.map(historyRow).join(''), 0);
-  });
-  await put(ended.map(historyRow).join(''), watermark ?? records.seq, logEnd);
+  };
+  await endedInLog(disk, paths, onBundles, (change, seq, askOf) => charges.change(change, seq, askOf));
+  await put(ended.map(historyRow).join(''), watermark ?? records.seq, logEnd, charges.rows);
   const first = (await listSegments(disk, paths.log))[0];
   return { from: first?.firstSeq ?? records.seq + 1, upTo: records.seq };
 }
@@ -69,11 +74,15 @@ async function bodyCheck(disk: Disk, paths: Paths): Promise<(bundle: JobBundle) 
   };
 }
 
-/** Calls `onBundles` with every job that the log contains from its admission to its end. */
+/**
+ * Calls `onBundles` with every job that the log contains from its admission to its end, and `onChange` with every change
+ * and what finds the requests of the jobs that have not ended by then.
+ */
 export async function endedInLog(
   disk: Disk,
   paths: Paths,
   onBundles: (bundles: JobBundle[]) => Promise<void>,
+  onChange?: (change: Change, seq: Seq, askOf: AskOf) => void,
 ): Promise<void> {
   const first = (await listSegments(disk, paths.log))[0];
   if (!first) return;
@@ -82,6 +91,7 @@ export async function endedInLog(
   await readLog(disk, paths.log, { nextSeq: first.firstSeq, chain: undefined }, ({ header, payload }) => {
     decodeChanges(payload, header.count).forEach((change, at) => {
       delta.add(change, header.firstSeq + at);
+      onChange?.(change, header.firstSeq + at, (uid) => delta.jobs.get(uid)?.ask);
       if (change.kind !== 'job' && change.kind !== 'attempt') return;
       const uid = change.kind === 'job' ? change.id : (change.after?.job ?? '');
       const bundle = delta.dropEnded(uid, Number.POSITIVE_INFINITY);

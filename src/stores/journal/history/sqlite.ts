@@ -3,17 +3,22 @@
 
 import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { makeDatabasePrivate } from '../../../kit/env/private-files.ts';
+import { chargesOf } from '../../../model/charge.ts';
 import { tagParts } from '../../tag-text.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
+import { CHARGES_SCHEMA, ChargeRows, chargeRow } from './charge-rows.ts';
 import { HistoryDamaged, type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
 
 /**
- * The version of SCHEMA. A file with version 1 lacks the columns `batch` and `tags`, which no job had then; one with any
- * other version is set aside and rebuilt from the log.
+ * The version of SCHEMA. A file with version 1 lacks the columns `batch` and `tags`, which no job had then; those with
+ * version 1 or 2 lack the charges, which are made from their jobs. One with any other version is set aside and rebuilt
+ * from the log.
  */
-const LAYOUT = 2;
+const LAYOUT = 3;
+const OLDER_LAYOUTS: readonly number[] = [1, 2];
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS jobs (
@@ -40,7 +45,7 @@ CREATE INDEX IF NOT EXISTS jobs_not_done ON jobs(state, n) WHERE state <> 'succe
 CREATE INDEX IF NOT EXISTS jobs_blobs ON jobs(blob_low, blob_high) WHERE blob_low IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_batch ON jobs(batch, n) WHERE batch IS NOT NULL;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
-`;
+${CHARGES_SCHEMA}`;
 
 const INSERT = `INSERT OR REPLACE INTO jobs (line, n, uid, tenant, state, type, principal, session, key, ended_at,
   caller_attempts, blob_low, blob_high, batch, tags) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`;
@@ -74,6 +79,7 @@ export class SqliteHistory implements HistoryIndex {
   #byUid: StatementSync | undefined;
   #insert: StatementSync | undefined;
   #setFact: StatementSync | undefined;
+  #charges: ChargeRows | undefined;
 
   constructor(path: string, mode: Mode) {
     this.#path = path;
@@ -108,22 +114,42 @@ export class SqliteHistory implements HistoryIndex {
     }
     this.#byUid = database.prepare('SELECT line FROM jobs WHERE uid = ?');
     const layout = this.#fact('layout');
+    const isOlder = layout !== undefined && OLDER_LAYOUTS.includes(layout);
     if (this.#mode === 'write') {
-      if (layout !== undefined && layout !== 1 && layout !== LAYOUT) throw new OtherLayout();
+      if (layout !== undefined && layout !== LAYOUT && !isOlder) throw new OtherLayout();
       this.#insert = database.prepare(INSERT);
       this.#setFact = database.prepare('INSERT OR REPLACE INTO facts VALUES (?,?)');
-      this.#setFact.run('layout', LAYOUT);
     }
+    // A reader may find a file that this version has never opened for writing: it has no table of charges.
+    if (this.#mode === 'write' || layout === LAYOUT) this.#charges = new ChargeRows(database, this.#mode);
+    if (this.#mode === 'write') this.#transaction(() => this.#setLayout(isOlder));
     const watermark = this.#fact('watermark');
-    return { watermark: watermark ?? 0, fresh: watermark === undefined, log: this.#logPoint() };
+    const lacksCharges = isOlder && watermark !== undefined;
+    return { watermark: watermark ?? 0, fresh: watermark === undefined, lacksCharges, log: this.#logPoint() };
   }
 
-  put(rows: readonly string[], watermark: number, log?: LogPoint): void {
+  /** An older layout becomes this one with the charges of all its jobs, or stays what it was. */
+  #setLayout(isOlder: boolean): void {
+    if (isOlder) for (const row of this.#chargesOfJobs()) this.#charges?.put(row);
+    this.#setFact?.run('layout', LAYOUT);
+  }
+
+  /** Most jobs used no tokens: those are not parsed. */
+  *#chargesOfJobs(): Generator<string> {
+    const sql = `SELECT line FROM jobs WHERE instr(line, '"usage":') > 0 OR instr(line, '"bill":') > 0`;
+    for (const row of this.#database?.prepare(sql).iterate() ?? []) {
+      const { uid, ask, attempts } = toBundle(row as unknown as Row);
+      for (const charge of chargesOf(uid, ask, attempts)) yield chargeRow(charge);
+    }
+  }
+
+  put(rows: readonly string[], watermark: number, log?: LogPoint, charges: readonly string[] = []): void {
     this.#transaction(() => {
       for (const row of rows) {
         const { columns, line } = readRow(row);
         this.#insert?.run(line, ...columns);
       }
+      for (const row of charges) this.#charges?.put(row);
       this.#setFact?.run('watermark', watermark);
       if (!log) return;
       this.#setFact?.run('log_seq', log.seq);
@@ -193,6 +219,18 @@ export class SqliteHistory implements HistoryIndex {
     noticingDamage(() => this.#database?.prepare(sql).run(endedBefore, limit));
   }
 
+  sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): LedgerSum[] {
+    return noticingDamage(() => this.#charges?.sums(window, by, limit) ?? []);
+  }
+
+  charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): string[] {
+    return noticingDamage(() => this.#charges?.page(window, after, limit) ?? []);
+  }
+
+  dropCharges(settledBefore: number, limit: number): number {
+    return noticingDamage(() => this.#charges?.drop(settledBefore, limit) ?? 0);
+  }
+
   usesBlobFile(file: number): boolean {
     const sql = 'SELECT 1 AS value FROM jobs WHERE blob_low <= ? AND blob_high >= ? LIMIT 1';
     return this.#number(sql, file, file) !== undefined;
@@ -220,6 +258,7 @@ export class SqliteHistory implements HistoryIndex {
   close(): void {
     this.#database?.close();
     this.#database = undefined;
+    this.#charges = undefined;
   }
 
   #transaction(run: () => void): void {

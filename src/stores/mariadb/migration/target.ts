@@ -159,7 +159,7 @@ export class MariaDbTarget implements MigrationTarget {
 
   async #commit(changes: readonly Change[]): Promise<void> {
     const { at } = this.#head as StoreHead;
-    const batch = { changes, after: this.#seq, now: at };
+    const batch = { changes, charges: [], after: this.#seq, now: at };
     if (!(await commitBatch(this.#sql, batch, this.#epoch))) throw this.#fenced();
     this.#seq += changes.length;
   }
