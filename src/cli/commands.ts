@@ -39,6 +39,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/pools.ts')).pools,
   },
   {
+    name: 'routes',
+    summary: 'List, set and delete routes: names for ordered lists of models',
+    load: async () => (await import('./commands/routes.ts')).routes,
+  },
+  {
     name: 'prices',
     summary: 'List the prices in force, or replace them',
     load: async () => (await import('./commands/prices.ts')).prices,

@@ -8,6 +8,7 @@ import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/
 import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
+import type { RouteView } from '../model/http/routes.ts';
 import type { Status } from '../model/http/status.ts';
 import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
@@ -181,6 +182,22 @@ export class OrchdClient {
   /** The whole at one instant: queue, running and held jobs, backends, models, limits that are near. */
   status(): Promise<Status> {
     return this.#call('GET', '/v2/meta/status');
+  }
+
+  async routes(): Promise<readonly RouteView[]> {
+    return (await this.#call<{ routes: RouteView[] }>('GET', '/v2/catalog/routes')).routes;
+  }
+
+  setRoute(name: string, steps: RouteView['steps']): Promise<RouteView> {
+    return this.#call('PUT', `/v2/catalog/routes/${encodeURIComponent(name)}`, { steps });
+  }
+
+  async deleteRoute(name: string): Promise<void> {
+    await this.#send(`/v2/catalog/routes/${encodeURIComponent(name)}`, {
+      method: 'DELETE',
+      headers: this.#headers(),
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    });
   }
 
   prices(): Promise<PricesView> {

@@ -39,6 +39,7 @@ export const CATCHERS = {
   starts: { args: ['src/core/scheduling/start.test.ts'] },
   spent: { args: ['src/core/admission/spent.test.ts'] },
   gates: { args: ['src/core/queue/gate-lists.test.ts'] },
+  breaker: { args: ['src/core/attempts/provider-fault.test.ts'] },
 } as const satisfies Record<string, Catcher>;
 
 export interface PlantedBug {
@@ -444,5 +445,13 @@ export const PLANTED: readonly PlantedBug[] = [
     replace: '  return a.n > b.n;\n',
     catcher: 'gates',
     says: /✖ W1: leave it in order/,
+  },
+  {
+    name: 'the breaker counts errors of the caller',
+    file: 'src/core/attempts/provider-fault.ts',
+    find: '  retriable || PROVIDER_CODES.has(code);\n',
+    replace: '  retriable || PROVIDER_CODES.has(code) || true;\n',
+    catcher: 'breaker',
+    says: /✖ an error of the caller is no failure of it/,
   },
 ];
