@@ -51,6 +51,11 @@ const UNBOUNDED: [string, object, string][] = [
   ['a dearer region', { ...CHAT, inference_geo: 'us' }, 'inference_geo'],
   ['a cache for an hour', { ...CHAT, cache_control: { type: 'ephemeral', ttl: '1h' } }, 'cache_control'],
   ['more fields for the provider', { ...CHAT, extra_body: { n: 5 } }, 'extra_body'],
+  [
+    'more fields than are known',
+    { ...CHAT, ...Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`f${n}`, null])) },
+    'f198',
+  ],
   ['a field that nobody knows', { ...CHAT, new_in_2031: true }, 'new_in_2031'],
   [
     'a cache for an hour in a part',

@@ -6,6 +6,7 @@
  */
 
 const MAX_NAME_CHARS = 40;
+const MAX_FIELDS = 200;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -123,7 +124,10 @@ const nameOf = (type: unknown): string => (typeof type === 'string' ? type.slice
 
 /** The first field that is not in the table, or whose value is against its rule. */
 function unknownIn(fields: Fields, known: ReadonlyMap<string, Rule>, maxTokens: number): string | undefined {
-  for (const name of Object.keys(fields)) {
+  const given = Object.keys(fields);
+  // An object with more fields than are known has unknown ones; it is not looked through, however large it is.
+  if (given.length > MAX_FIELDS) return given[MAX_FIELDS];
+  for (const name of given) {
     const value = fields[name];
     if (value === null || value === undefined) continue;
     const rule = known.get(name);

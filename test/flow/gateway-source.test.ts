@@ -37,6 +37,7 @@ test('[FANO-5] a seat is a paid backend with its models, slots and registry', as
     models: ['m', 'n'],
     labels: { gateway: host, seat: 'a' },
     paid: true,
+    hasProvider: true,
     isBatched: false,
     keepsResults: true,
     endsWithProcess: true,
