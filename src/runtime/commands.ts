@@ -103,6 +103,11 @@ class LimitCommands extends Commands {
     await this.loop.askUntilDone({ type: 'reserve-live' });
     return record.limits;
   }
+
+  /** Replaces the budgets that tokens have by the token file. */
+  async setOfTokens(limits: readonly LimitSpec[]): Promise<void> {
+    await this.order({ type: 'key-limits', limits });
+  }
 }
 
 class PriceCommands extends Commands {
