@@ -2,12 +2,11 @@
  * Makes the budgets of tokens limits of the brain (docs/money.md): those that the token file has when the brain starts,
  * and whenever the file changes. A new token is accepted once its budget is durable.
  */
-import { scopes } from '../core/limits/limit.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
-import type { LimitSpec } from '../model/limit-records.ts';
+import type { TokenBudget } from '../runtime/commands.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { TokenFile } from '../wire/token-file.ts';
 import type { TokenEntry } from '../wire/tokens.ts';
@@ -27,7 +26,7 @@ export class TokenBudgets extends Service {
 
   protected async onStart(): Promise<void> {
     const { limits } = this.#orchestrator;
-    this.#cancel = this.#tokens.prepareWith((entries) => limits.setOfTokens(entries.flatMap(limitOf)));
+    this.#cancel = this.#tokens.prepareWith((entries) => limits.setOfTokens(entries.flatMap(budgetOf)));
     try {
       await this.#tokens.update();
     } catch (error) {
@@ -41,12 +40,13 @@ export class TokenBudgets extends Service {
   }
 }
 
-/** The limit of a token with a budget; none for another one. */
-function limitOf({ tenant, name, cost_budget, window, time_zone, hard }: TokenEntry): LimitSpec[] {
+/** The budget of a token; none for one without. */
+function budgetOf({ tenant, name, cost_budget, window, time_zone, hard }: TokenEntry): TokenBudget[] {
   if (cost_budget === undefined) return [];
   return [
     {
-      scope: scopes.key(tenant, name),
+      tenant,
+      name,
       costBudget: cost_budget,
       ...(window !== undefined && { window }),
       ...(time_zone !== undefined && { timeZone: time_zone }),
