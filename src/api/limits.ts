@@ -52,7 +52,8 @@ async function limitsView(
   limits: readonly LimitSpec[],
   identity: Identity,
 ): Promise<Shape<typeof LimitsView>> {
-  const view = { limits: limitList(limits) };
+  const keys = await reads.keyLimits(isOperator(identity) ? undefined : identity.tenant);
+  const view = { limits: limitList(limits), ...(keys.length > 0 && { keys: limitList(keys) }) };
   if (isOperator(identity)) return view;
   const imposed = await reads.limits(DEFAULT_TENANT, identity.tenant);
   return { ...view, imposed: limitList(imposed) };

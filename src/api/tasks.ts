@@ -28,8 +28,16 @@ const isJobId = new RegExp(JOB_ID);
 
 export function callerOf(call: Pick<Call, 'identity' | 'correlationId' | 'bodySize'>): Caller {
   const { identity, correlationId, bodySize } = call;
-  const { name, tenant } = identity;
-  return { tenant, principal: name, submittedBy: name, correlationId, bodySize, mustBeRunnable: true };
+  const { name, tenant, models } = identity;
+  return {
+    tenant,
+    principal: name,
+    submittedBy: name,
+    models,
+    correlationId,
+    bodySize,
+    mustBeRunnable: true,
+  };
 }
 
 /** The job id in the path; throws NOT_FOUND for a text that cannot be a job id. */

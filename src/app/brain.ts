@@ -24,6 +24,7 @@ import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
 import { runtimeSettings } from './settings.ts';
+import { TokenBudgets } from './token-budgets.ts';
 
 /** Streams to one worker: one for each job that it runs, and one for each that is read again. */
 const MAX_WORKER_STREAMS = 2048;
@@ -82,7 +83,7 @@ export class Brain extends ServiceList {
  * more.
  */
 function servicesOf(
-  { options, env }: ServerParts,
+  { options, env, tokens }: ServerParts,
   orchestrator: Orchestrator,
   ownPool: OwnPool | undefined,
   servers: OtherServers,
@@ -92,6 +93,7 @@ function servicesOf(
     // Before the orchestrator, which is told where the pool is.
     ...(ownPool ? [ownPool] : []),
     orchestrator,
+    new TokenBudgets(tokens, orchestrator, logger),
     ...(ownPool ? [new RegisterOwnModels(env, ownPool, orchestrator)] : []),
     new AwaitServers(env, servers),
     new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { COMMAND_DEFAULTS } from '../backends/local/command/options.ts';
+import { checkPrices } from '../runtime/check-limits.ts';
 import { COMMAND_KEYS, COMMAND_TYPE_KEYS, type CommandConfig } from './backends.ts';
 import { applyDefaults } from './defaults.ts';
 import { SEAT_DEFAULTS, SEAT_KEYS } from './gateway.ts';
@@ -144,4 +145,14 @@ test('[ORCH-1140] [ORCH-1141] the settings of the original have the defaults tha
     const text = `orchestrator: { eviction_policy: ${policy} }`;
     assert.equal(loadConfig({ text }).placement.evictionPolicy, policy);
   }
+});
+
+test('examples/prices.yaml is a configuration of its own, whose prices can be set', () => {
+  const text = readFileSync(new URL('../../examples/prices.yaml', import.meta.url), 'utf8');
+  const { money, ...rest } = loadConfig({ text, label: 'examples/prices.yaml' });
+  const { money: _, ...defaults } = defaultConfig();
+  assert.deepEqual(rest, defaults, 'it sets nothing but money');
+  assert.ok(money.prices.length > 5);
+  checkPrices(money.prices);
+  assert.match(text, /^# An example, and not a default/);
 });

@@ -15,6 +15,7 @@ export const REASONS = {
   too_many_sessions: 'The maximum number of sessions is in use.',
   tenant_share: 'The tenant has as much of a common resource as it may have.',
   global_scope: 'The call concerns all tenants: it needs a token of the tenant "default".',
+  model_not_allowed: 'The token may use some models only, and this is none of them.',
   token_revoked: 'The token was revoked while the request was in progress.',
   pool_host: 'The host is not one at which a pool may register; pools.allowed_hosts lists more.',
   dropped: 'The job was dropped to make room for newer work.',

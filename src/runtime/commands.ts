@@ -1,6 +1,7 @@
 /** Commands to models, sessions, pools, limits, prices, seats and leases. Each resolves once its change is durable. */
 import type { EngineEvent, ValueOf } from '../core/engine/areas.ts';
 import type { Engine } from '../core/engine/engine.ts';
+import { scopes } from '../core/limits/limit.ts';
 import type { PoolOrder } from '../core/workers/operator-commands.ts';
 import type { Env, Random } from '../kit/env/env.ts';
 import { OrchdError } from '../model/errors.ts';
@@ -92,6 +93,12 @@ class PoolCommands extends Commands {
   }
 }
 
+/** The budget that the token file gives to a token. */
+export interface TokenBudget extends Pick<LimitSpec, 'costBudget' | 'window' | 'timeZone' | 'hard'> {
+  readonly tenant: string;
+  readonly name: string;
+}
+
 class LimitCommands extends Commands {
   /** Replaces the limits that the tenant has set; without a tenant, the operator's. */
   async set(
@@ -102,6 +109,12 @@ class LimitCommands extends Commands {
     const record = await this.order({ type: 'limits', limits, by, tenant });
     await this.loop.askUntilDone({ type: 'reserve-live' });
     return record.limits;
+  }
+
+  /** Replaces the budgets that tokens have by the token file. */
+  async setOfTokens(budgets: readonly TokenBudget[]): Promise<void> {
+    const limits = budgets.map(({ tenant, name, ...rest }) => ({ scope: scopes.key(tenant, name), ...rest }));
+    await this.order({ type: 'key-limits', limits });
   }
 }
 

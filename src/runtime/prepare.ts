@@ -18,6 +18,8 @@ export interface Caller {
   /** The agent of the job, unless the request names one. */
   readonly principal?: string;
   readonly submittedBy?: string;
+  /** The models that it may use; undefined: all of them, and jobs without a model. */
+  readonly models?: readonly string[] | undefined;
   readonly correlationId?: string;
   /** That of the JSON text that the request was parsed from; its shape was checked then. */
   readonly bodySize?: BodySize;
@@ -116,6 +118,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     hash,
     correlationId: caller.correlationId,
     forceRetry: request.force_retry ?? false,
+    allowedModels: caller.models,
     lease: request.lease,
     unrunnable: unrunnable(request, caller),
     bodyStored: false,

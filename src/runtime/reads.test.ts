@@ -37,6 +37,7 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   session: (reads) => reads.session('default', 's'),
   pools: (reads) => reads.pools(),
   limits: (reads) => reads.limits(),
+  keyLimits: (reads) => reads.keyLimits(),
   prices: (reads) => reads.prices(),
   leases: (reads) => reads.leases('default'),
 };

@@ -8,7 +8,7 @@
  */
 
 import { modelOf } from '../core/admission/model.ts';
-import { limitsOf } from '../core/admission/quota.ts';
+import { keyLimits, limitsOf } from '../core/admission/quota.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import { isScopeOf, scopes } from '../core/limits/limit.ts';
 import { pricesOf } from '../core/money/prices.ts';
@@ -247,6 +247,14 @@ export class Reads {
    */
   limits(setBy = DEFAULT_TENANT, about?: string): Promise<readonly LimitSpec[]> {
     const limits = limitsOf(this.#parts.engine, setBy);
+    return this.#whenDurable(
+      about === undefined ? limits : limits.filter(({ scope }) => isScopeOf(scope, about)),
+    );
+  }
+
+  /** The budgets that tokens have by the token file; with `about` only those of that tenant's tokens. */
+  keyLimits(about?: string): Promise<readonly LimitSpec[]> {
+    const limits = keyLimits(this.#parts.engine);
     return this.#whenDurable(
       about === undefined ? limits : limits.filter(({ scope }) => isScopeOf(scope, about)),
     );

@@ -3,7 +3,6 @@
  * observes durable changes, so every line states a fact.
  */
 
-import { writtenScope } from '../core/limits/limit.ts';
 import type { LogFields, Logger } from '../kit/logger.ts';
 import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
 import { errorInfo, type OrchdError } from '../model/errors.ts';
@@ -145,7 +144,7 @@ export class Narrator {
     const { cost, paused } = after ?? {};
     if (typeof cause === 'object' && cause.is === 'budget-share') {
       const event = { type: 'budget_share', to: cause.percent };
-      this.#logger.warn(MONEY_SENTENCES.share, { scope: writtenScope(scope), cost, event });
+      this.#logger.warn(MONEY_SENTENCES.share, { scope, cost, event });
     } else if (cause === 'overrun' && paused) {
       const fields = { scope, cost: paused.excess, job_id: jobOfToken(paused.token), event: OVERRUN };
       this.#logger.warn(MONEY_SENTENCES.overrun, fields);

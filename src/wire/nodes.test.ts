@@ -36,6 +36,7 @@ test('without the secret a request is not accepted as from a node, even on a ser
     [gateWith(() => SECRET), { authorization: good['authorization'] as string }],
     [gateWith(() => SECRET), { ...good, [ON_BEHALF_OF]: 'nonsense' }],
     [gateWith(() => SECRET), nodeHeaders(SECRET, { ...CALLER, role: 'king' as never })],
+    [gateWith(() => SECRET), nodeHeaders(SECRET, { ...CALLER, models: 'm' as never })],
   ] as const;
   for (const [at, [gate, headers]] of bad.entries())
     assert.throws(
@@ -45,9 +46,10 @@ test('without the secret a request is not accepted as from a node, even on a ser
     );
 });
 
-test('a forwarded caller keeps its token and its tenant, which is refused where a route is global', () => {
+test('a forwarded caller keeps its token, its models and its tenant, which is refused where a route is global', () => {
   const gate = gateWith(() => SECRET);
-  const caller = { name: 'eve', role: 'admin', tenant: 'lab', tokenId: '0123abcd' } as const;
+  const models = ['m', 'org/*'];
+  const caller = { name: 'eve', role: 'admin', tenant: 'lab', tokenId: '0123abcd', models } as const;
   const given = credentialsOf({ ...nodeHeaders(SECRET, caller) });
   assert.deepEqual(gate.admit(given, { role: 'admin' }), { ...caller, fromNode: true });
   assert.throws(() => gate.admit(given, { role: 'read', scope: 'global' }), { code: 'FORBIDDEN' });

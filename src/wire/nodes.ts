@@ -12,11 +12,11 @@ export const ON_BEHALF_OF = 'x-orchd-on-behalf-of';
 /** The headers of a request that one node forwards to another. */
 export const nodeHeaders = (
   secret: string,
-  { name, role, tenant, tokenId, unproven }: Identity,
+  { name, role, tenant, tokenId, models, unproven }: Identity,
 ): Record<string, string> => ({
   authorization: `${NODE_SCHEME}${secret}`,
   // Encoded because names may contain characters that a header cannot.
-  [ON_BEHALF_OF]: Buffer.from(JSON.stringify({ name, role, tenant, tokenId, unproven })).toString(
+  [ON_BEHALF_OF]: Buffer.from(JSON.stringify({ name, role, tenant, tokenId, models, unproven })).toString(
     'base64url',
   ),
 });
@@ -42,12 +42,21 @@ export function identityFromNode(
 function parse(text: string): Identity | undefined {
   try {
     const identity = JSON.parse(Buffer.from(text, 'base64url').toString()) as Identity;
-    const { name, role, tenant, tokenId, unproven } = identity;
+    const { name, role, tenant, tokenId, models, unproven } = identity;
     const isValid = typeof name === 'string' && typeof tenant === 'string' && ROLES.includes(role as Role);
-    if (!isValid) return undefined;
+    if (!isValid || !isModelList(models)) return undefined;
     if (unproven) return { name, role, tenant, unproven: true };
-    return typeof tokenId === 'string' ? { name, role, tenant, tokenId } : { name, role, tenant };
+    return {
+      name,
+      role,
+      tenant,
+      ...(typeof tokenId === 'string' && { tokenId }),
+      ...(models && { models }),
+    };
   } catch {
     return undefined;
   }
 }
+
+const isModelList = (models: unknown): boolean =>
+  models === undefined || (Array.isArray(models) && models.every((each) => typeof each === 'string'));

@@ -30,6 +30,15 @@ test('a malformed token file is a configuration error that names the place', () 
     [fileOf({ ...ADA, tenant: 'A~B' }), /tokens\[0\]\.tenant must be/],
     [fileOf({ ...ADA, hash: 'short' }), /tokens\[0\]\.hash must be/],
     [fileOf({ ...ADA, created_at: 'today' }), /tokens\[0\]\.created_at must be/],
+    [fileOf({ ...ADA, models: 'm' }), /tokens\[0\]\.models must be a list of names/],
+    [fileOf({ ...ADA, models: ['a*b'] }), /tokens\[0\]\.models must be/],
+    [fileOf({ ...ADA, models: [''] }), /tokens\[0\]\.models must be/],
+    [fileOf({ ...ADA, cost_budget: -1 }), /tokens\[0\]\.cost_budget must be a whole number/],
+    [fileOf({ ...ADA, cost_budget: 0.5 }), /tokens\[0\]\.cost_budget must be/],
+    [fileOf({ ...ADA, cost_budget: 1, window: 'year' }), /tokens\[0\]\.window must be one of hour/],
+    [fileOf({ ...ADA, cost_budget: 1, time_zone: 'UTC' }), /tokens\[0\]\.time_zone needs a window/],
+    [fileOf({ ...ADA, cost_budget: 1, window: 'day', time_zone: 'x' }), /tokens\[0\]\.time_zone must be/],
+    [fileOf({ ...ADA, hard: true }), /tokens\[0\]\.hard needs a cost_budget/],
   ];
   for (const [text, message] of faults)
     assert.throws(() => parseTokenList(text, 'tokens.json'), { code: 'CONFIG_INVALID', message }, text);
@@ -104,5 +113,42 @@ test('a server that starts without tokens does not warn', async () => {
   await file.start();
   await virtual.pass(10_000);
   assert.deepEqual(logged, []);
+  await file.stop();
+});
+
+test('a new token with a budget is accepted when the budget is in force; a revoked one is gone at once', async () => {
+  const budget = (name: string): TokenEntry => ({ ...entry(name), cost_budget: 5 });
+  const [old, bob] = [budget('old'), budget('bob')];
+  const { virtual, write, logged, file } = await stage(ADA, old);
+  await file.start();
+  let prepared = Promise.withResolvers<void>();
+  const asked: string[][] = [];
+  const cancel = file.prepareWith((entries) => {
+    asked.push(entries.map(({ name }) => name));
+    return prepared.promise;
+  });
+  await write([old, bob]);
+  await virtual.pass(3000);
+  assert.deepEqual(asked.at(-1), ['old', 'bob']);
+  assert.deepEqual(
+    file.entries.map(({ name }) => name),
+    ['old', 'bob'],
+    'ada is revoked; without an entry the server might be open',
+  );
+  assert.deepEqual(file.entries[0], old);
+  assert.notEqual(file.entries[1]?.hash, bob.hash, 'nobody can use it');
+  prepared.reject(new Error('the disk is full'));
+  prepared = Promise.withResolvers<void>();
+  await virtual.pass(10_000);
+  assert.notEqual(file.entries[1]?.hash, bob.hash);
+  assert.equal(logged.filter((line) => line.includes('cannot be set yet')).length, 1);
+  prepared.resolve();
+  await virtual.pass(3000);
+  assert.deepEqual(file.entries, [old, bob], 'it was tried again');
+  cancel();
+  const eve = budget('eve');
+  await write([eve]);
+  await virtual.pass(3000);
+  assert.deepEqual(file.entries, [eve], 'without a brain there is nothing to prepare');
   await file.stop();
 });

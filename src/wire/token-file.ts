@@ -13,6 +13,14 @@ export const TOKEN_FILE = 'tokens.json';
 
 const FILE_POLL_MS = 2000;
 
+type Prepare = (entries: readonly TokenEntry[]) => Promise<void>;
+
+/** A hash that no secret has. The entry of a token that is held back stays: without any entry the server may be open. */
+const NOBODY = '0'.repeat(64);
+
+const isHeldBack = ({ id, cost_budget }: TokenEntry, known: ReadonlySet<string>): boolean =>
+  cost_budget !== undefined && !known.has(id);
+
 export class TokenFile extends Service {
   readonly #env: Env;
   readonly #path: string;
@@ -20,7 +28,13 @@ export class TokenFile extends Service {
   /** The server accepts every caller while there are no tokens, see AccessGateOptions. */
   readonly #openWithoutTokens: boolean;
   readonly #listeners: (() => void)[] = [];
+  /** The entries that are in force. */
   #entries: readonly TokenEntry[] = [];
+  /** The entries of the file as it was last read. */
+  #read: readonly TokenEntry[] = [];
+  /** What must be done with the entries before new tokens with a budget are accepted. */
+  #prepare: Prepare | undefined;
+  #isPrepared = true;
   /** The text that was read last, whether or not it was valid. */
   #text: string | undefined;
   #stopPolling: Cancel | undefined;
@@ -42,9 +56,43 @@ export class TokenFile extends Service {
     this.#listeners.push(listener);
   }
 
+  /** Runs `prepare` for changed entries: until it resolves, new tokens with a budget are not accepted. */
+  prepareWith(prepare: Prepare): Cancel {
+    this.#prepare = prepare;
+    return () => {
+      if (this.#prepare === prepare) this.#prepare = undefined;
+    };
+  }
+
+  /**
+   * Puts the entries of the file in force. Revocations hold at once; a token that has a budget, and is new, only when the
+   * budget is in force too.
+   */
+  async update(): Promise<void> {
+    const read = this.#read;
+    if (this.#prepare) {
+      const accepted = this.#entries.filter(({ hash }) => hash !== NOBODY);
+      const known = new Set(accepted.map(({ id }) => id));
+      this.#accept(read.map((entry) => (isHeldBack(entry, known) ? { ...entry, hash: NOBODY } : entry)));
+      this.#isPrepared = false;
+      await this.#prepare(read);
+    }
+    if (read !== this.#read) return;
+    this.#isPrepared = true;
+    this.#accept(read);
+  }
+
+  #accept(entries: readonly TokenEntry[]): void {
+    const isSame = JSON.stringify(entries) === JSON.stringify(this.#entries);
+    if (isSame) return;
+    this.#entries = entries;
+    for (const listener of this.#listeners) listener();
+  }
+
   protected async onStart(): Promise<void> {
     this.#text = await textOf(this.#env.disk, this.#path);
-    this.#entries = this.#text === undefined ? [] : parse(this.#text, this.#path);
+    this.#read = this.#text === undefined ? [] : parse(this.#text, this.#path);
+    this.#entries = this.#read;
     this.#stopPolling = every(this.#env.timers, FILE_POLL_MS, () => {
       this.#reload().catch((error: unknown) => this.#keepFormer(error));
     });
@@ -60,12 +108,23 @@ export class TokenFile extends Service {
    */
   async #reload(): Promise<void> {
     const text = await textOf(this.#env.disk, this.#path);
-    if (text === undefined || text === this.#text) return;
+    if (text === undefined || text === this.#text) return this.#isPrepared ? undefined : this.#tryUpdate();
     this.#text = text;
-    const hadTokens = this.#entries.length > 0;
-    this.#entries = parse(text, this.#path);
-    if (hadTokens && this.#entries.length === 0) this.#warnOfEmpty();
-    for (const listener of this.#listeners) listener();
+    const hadTokens = this.#read.length > 0;
+    this.#read = parse(text, this.#path);
+    if (hadTokens && this.#read.length === 0) this.#warnOfEmpty();
+    await this.#tryUpdate();
+  }
+
+  /** What fails is tried again with the next look at the file. */
+  async #tryUpdate(): Promise<void> {
+    const wasPrepared = this.#isPrepared;
+    await this.update().catch((error: unknown) => {
+      if (wasPrepared)
+        this.#logger?.warn('the budgets of tokens cannot be set yet: new tokens with one are not accepted', {
+          reason: error instanceof OrchdError ? error.message : 'unknown',
+        });
+    });
   }
 
   #warnOfEmpty(): void {

@@ -4,6 +4,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Random } from '../kit/env/env.ts';
+import type { LimitWindow } from '../model/limit-records.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 
 /** Each role includes those before it, except `pool`: it is for pool managers, and can only register a pool. */
@@ -21,7 +22,18 @@ const GRANTS: Record<Role, readonly Role[]> = {
 
 export const grants = (role: Role, required: Role): boolean => GRANTS[role].includes(required);
 
-export interface TokenEntry {
+/** What a token may use beside its role: such a token is a virtual key. */
+export interface TokenGrant {
+  /** Names of models, or their beginnings with `*` at the end; undefined: every model, and jobs without one. */
+  readonly models?: readonly string[];
+  /** Maximum cost in a window, in millionths of the currency. */
+  readonly cost_budget?: number;
+  readonly window?: LimitWindow;
+  readonly time_zone?: string;
+  readonly hard?: boolean;
+}
+
+export interface TokenEntry extends TokenGrant {
   readonly id: string;
   readonly name: string;
   readonly role: Role;
@@ -37,6 +49,8 @@ export interface Identity {
   readonly tenant: string;
   /** The id of the token that the caller has shown; undefined if it was accepted without one. */
   readonly tokenId?: string;
+  /** The models that it may use; undefined: all of them. */
+  readonly models?: readonly string[];
   /** The caller was accepted without a token, because there are none. */
   readonly unproven?: true;
   /** Another node forwarded the request and waits for the answer: it must not be forwarded again. */
@@ -56,10 +70,12 @@ export function makeToken(
   name: string,
   role: Role,
   tenant = DEFAULT_TENANT,
+  grant: TokenGrant = {},
 ): { readonly token: string; readonly entry: TokenEntry } {
   const id = random.hex(4);
   const secret = random.hex(32);
-  const entry = { id, name, role, tenant, hash: hashOf(secret).toString('hex'), created_at: now };
+  const hash = hashOf(secret).toString('hex');
+  const entry = { id, name, role, tenant, hash, created_at: now, ...grant };
   return { token: `orchd_${id}_${secret}`, entry };
 }
 
@@ -82,8 +98,8 @@ export function identify(token: string, entries: readonly TokenEntry[]): Identit
   const given = hashOf(match?.[2] ?? '');
   const same = expected.length === given.length && timingSafeEqual(expected, given);
   if (!entry || !same) return undefined;
-  const { name, role, tenant } = entry;
-  return { name, role, tenant, tokenId: entry.id };
+  const { name, role, tenant, models } = entry;
+  return { name, role, tenant, tokenId: entry.id, ...(models && { models }) };
 }
 
 /** Whether the token of a caller is no longer what it was when the caller was accepted. */
@@ -92,5 +108,10 @@ export function isRevoked(identity: Identity, entries: readonly TokenEntry[]): b
   // A node without tokens accepts callers whose tokens only the forwarding node knows.
   if (tokenId === undefined || (fromNode && entries.length === 0)) return false;
   const entry = entries.find(({ id }) => id === tokenId);
-  return entry?.name !== name || entry.role !== role || entry.tenant !== tenant;
+  if (entry?.name !== name || entry.role !== role || entry.tenant !== tenant) return true;
+  return isNarrower(entry.models, identity.models);
 }
+
+/** Whether a list of models has lost an entry. */
+const isNarrower = (now: readonly string[] | undefined, before: readonly string[] | undefined): boolean =>
+  now !== undefined && !before?.every((each) => now.includes(each));

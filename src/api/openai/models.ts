@@ -1,8 +1,10 @@
 /** The routes that list models in OpenAI's format. */
 import { OrchdError } from '../../model/errors.ts';
 import { OpenAiModel, OpenAiModelList } from '../../model/http/openai.ts';
+import { isListed } from '../../model/model-list.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import { type Route, route } from '../../wire/route.ts';
+import type { Identity } from '../../wire/tokens.ts';
 
 export interface ListedModel {
   readonly id: string;
@@ -25,8 +27,13 @@ export function listedModels({ reads }: Orchestrator, since: number): ListedMode
   return { list: async () => (await reads.modelNames()).map(shown) };
 }
 
-async function modelOf(models: ListedModels, name: string): Promise<ListedModel> {
-  const found = (await models.list()).find(({ id }) => id === name);
+/** The models that a caller may use. */
+async function modelsFor(models: ListedModels, { models: allowed }: Identity): Promise<ListedModel[]> {
+  return (await models.list()).filter(({ id }) => isListed(allowed, id));
+}
+
+async function modelOf(models: ListedModels, name: string, caller: Identity): Promise<ListedModel> {
+  const found = (await modelsFor(models, caller)).find(({ id }) => id === name);
   if (found) return found;
   throw noSuchModel(name);
 }
@@ -44,9 +51,9 @@ export const modelRoutes = (models: ListedModels): readonly Route[] => [
     summary: 'The available models, as OpenAI lists them',
     ignoresQuery: true,
     answers: { 200: { description: 'The models', body: OpenAiModelList } },
-    handle: async () => ({
+    handle: async ({ identity }) => ({
       status: 200,
-      body: { object: 'list', data: (await models.list()).map(modelView) },
+      body: { object: 'list', data: (await modelsFor(models, identity)).map(modelView) },
     }),
   }),
   route({
@@ -58,9 +65,9 @@ export const modelRoutes = (models: ListedModels): readonly Route[] => [
     summary: 'One model, as OpenAI shows it',
     ignoresQuery: true,
     answers: { 200: { description: 'The model', body: OpenAiModel }, 404: 'No such model' },
-    handle: async ({ params }) => ({
+    handle: async ({ params, identity }) => ({
       status: 200,
-      body: modelView(await modelOf(models, params['id'] ?? '')),
+      body: modelView(await modelOf(models, params['id'] ?? '', identity)),
     }),
   }),
 ];

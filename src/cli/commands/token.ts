@@ -7,7 +7,9 @@ import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from '../options.ts';
 import { dataFolderAlone, folderAt } from '../settings.ts';
 import { instantText } from '../text/duration.ts';
+import { moneyText } from '../text/money.ts';
 import { tableText } from '../text/table.ts';
+import { GRANT_OPTIONS, grantOf } from '../token-grant.ts';
 import { TokenStore } from '../token-store.ts';
 
 const WORDS = ['create', 'list', 'revoke'] as const;
@@ -23,6 +25,7 @@ const options = {
     value: 'TENANT',
     help: 'the tenant whose things the token reaches; by default "default", the operator',
   },
+  ...GRANT_OPTIONS,
   ...DATA_OPTIONS,
   ...JSON_OPTION,
 } as const;
@@ -32,12 +35,13 @@ export const token: Command = {
     call: 'token create NAME --role ROLE | token list | token revoke ID… [OPTIONS]',
     about: `Creates, lists and revokes tokens in the data folder. A server that runs on this folder notices it within seconds.
 Without tokens every caller on this machine may do everything; as soon as there is a token, every caller needs one.
-A token is printed once, when it is created: only its hash is stored.`,
+A token is printed once, when it is created: only its hash is stored. With models or a budget it is a virtual key.`,
     options,
     examples: [
       'orchd token create ada --role admin',
       'orchd token create gpu-1 --role pool',
       'orchd token create nightly --role submit --tenant research --data data/orchestrator',
+      "orchd token create intern --role submit --models 'small,org/*' --budget 25 --window month --hard",
       'orchd token list',
       'orchd token revoke 1f2e3d4c',
     ],
@@ -72,7 +76,7 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
     throw new UsageError('pools are shared by all tenants: leave --tenant out.');
   const env = realEnv();
   const store = await storeOf(args);
-  const made = makeToken(env.random, env.clock.now(), name, role, tenant);
+  const made = makeToken(env.random, env.clock.now(), name, role, tenant, grantOf(args));
   const { before } = await store.change((tokens) => withToken(tokens, made.entry));
   if (flagOf(values, 'json')) terminal.printData(JSON.stringify({ token: made.token, ...shown(made.entry) }));
   else terminal.print(made.token);
@@ -100,16 +104,22 @@ async function list(args: CliArguments, terminal: Terminal): Promise<number> {
   } else if (tokens.length === 0) {
     terminal.complain(`no tokens in ${store.folder}.`);
   } else {
-    const rows = tokens.map(({ id, name, role, tenant, created_at: at }) => [
-      id,
-      name,
-      role,
-      tenant,
-      instantText(at),
-    ]);
-    terminal.print(tableText(['ID', 'NAME', 'ROLE', 'TENANT', 'CREATED'], rows));
+    const rows = tokens.map((entry) => {
+      const { id, name, role, tenant, created_at: at } = entry;
+      return [id, name, role, tenant, instantText(at), grantText(entry)];
+    });
+    terminal.print(tableText(['ID', 'NAME', 'ROLE', 'TENANT', 'CREATED', 'MAY USE'], rows));
   }
   return EXIT.ok;
+}
+
+/** The models and the budget of a virtual key. */
+function grantText({ models, cost_budget: budget, window = 'total', hard }: TokenEntry): string {
+  const named = models && `models ${models.join(', ')}`;
+  const amount =
+    budget !== undefined && `${hard ? 'at most' : 'warns at'} ${moneyText(budget, '').trimEnd()}`;
+  const limit = amount && (window === 'total' ? `${amount} in total` : `${amount} per ${window}`);
+  return [named, limit].filter(Boolean).join('; ');
 }
 
 async function revoke(args: CliArguments, terminal: Terminal): Promise<number> {

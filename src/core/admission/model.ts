@@ -1,6 +1,7 @@
 /** Checks the model of a submission against the catalog and resolves its name. */
 import { didYouMean } from '../../kit/nearest.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { isListed } from '../../model/model-list.ts';
 import type { Reason } from '../../model/reasons.ts';
 import type { ModelRecord } from '../../model/records.ts';
 import { contextBucket, longestContext } from '../scheduling/model-need.ts';
@@ -29,6 +30,7 @@ const reject = (reason: Reason, message: string): OrchdError =>
 /** The submission with its model resolved; throws if the model is unknown, or cannot run the job. */
 export function resolveModel(turn: Turn, submission: Submission): Submission {
   const name = submission.spec.model ?? onlyModel(turn, submission);
+  checkAllowed(turn, name, submission.allowedModels);
   if (name === undefined) return withoutContext(submission);
   const model = turn.state.catalog.find(name);
   if (!model) {
@@ -49,6 +51,25 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
     modelRef: model.ref,
     contextTokens: contextBucket(submission.contextTokens, model.contextLength),
   };
+}
+
+/**
+ * Throws unless the caller may use the model, by the name that it has used or by the model's id. It does not depend on
+ * whether there is such a model: a caller learns nothing of those that it may not use.
+ */
+function checkAllowed(
+  { state }: Turn,
+  name: string | undefined,
+  allowed: readonly string[] | undefined,
+): void {
+  if (allowed === undefined) return;
+  const id = name === undefined ? undefined : (state.catalog.find(name)?.id ?? name);
+  if (name !== undefined && id !== undefined && (isListed(allowed, name) || isListed(allowed, id))) return;
+  const message =
+    name === undefined
+      ? 'the token may use some models only, and the job names none'
+      : `the token may not use the model "${name}"`;
+  throw new OrchdError('FORBIDDEN', message, { reason: 'model_not_allowed', field: 'model' });
 }
 
 /** The submission with a timeout, by default that of the settings, unless it has one of its own. */

@@ -7,7 +7,15 @@ import { OrchdError } from '../../model/errors.ts';
 import type { LimitSpec, LimitsRecord, SpentRecord } from '../../model/limit-records.ts';
 import { type AskRecord, DEFAULT_TENANT } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
-import { isScopeOf, isSubmitLimit, LimitTable, ownScope, scopes, writtenScope } from '../limits/limit.ts';
+import {
+  isKeyScope,
+  isScopeOf,
+  isSubmitLimit,
+  LimitTable,
+  ownScope,
+  scopes,
+  writtenScope,
+} from '../limits/limit.ts';
 import type { Reservation } from '../limits/limiter.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
@@ -18,6 +26,9 @@ import type { Submission } from './submission.ts';
 const LIMITS_ID = 'limits';
 /** The id of the record with a tenant's own limits is this prefix and the tenant. */
 const OWN_LIMITS = `${LIMITS_ID}:`;
+
+/** The id of the record with the budgets of virtual keys. */
+const KEYS_ID = 'keys';
 
 /** The retry time of a refusal while no start rate has been measured. */
 const DEFAULT_RETRY_MS = 1000;
@@ -36,6 +47,15 @@ export function limitsOf({ state, settings }: LimitsView, tenant: string): reado
   return limits.get(OWN_LIMITS + tenant)?.limits ?? NO_LIMITS;
 }
 
+/** The budgets that the token file gives to tokens. */
+export const keyLimits = ({ state }: Pick<Turn, 'state'>): readonly LimitSpec[] =>
+  state.tables.limits.get(KEYS_ID)?.limits ?? NO_LIMITS;
+
+/** Replaces the budgets of virtual keys. Nothing is written if they are the same. */
+export function setKeyLimits(turn: Turn, limits: readonly LimitSpec[]): void {
+  if (JSON.stringify(limits) !== JSON.stringify(keyLimits(turn))) replace(turn, KEYS_ID, limits, 'tokens');
+}
+
 /** Replaces the limits that the tenant has set; throws, and changes nothing, if one is invalid or not the tenant's. */
 export function setLimits(
   turn: Turn,
@@ -45,6 +65,10 @@ export function setLimits(
 ): LimitsRecord {
   const id = tenant === DEFAULT_TENANT ? LIMITS_ID : OWN_LIMITS + tenant;
   for (const { scope } of limits) checkScope(scope, tenant);
+  return replace(turn, id, limits, by);
+}
+
+function replace(turn: Turn, id: string, limits: readonly LimitSpec[], by: string): LimitsRecord {
   const others = [...limitLists(turn)].filter((list) => list.id !== id);
   checkAll([...others, { id, limits }]);
   // What was used until now must be stored before it is counted again from there.
@@ -56,9 +80,10 @@ export function setLimits(
   return record;
 }
 
-function checkScope(scope: string, tenant: string): void {
+/** Throws INVALID_PARAMS unless the tenant may set a limit of the scope. */
+export function checkScope(scope: string, tenant: string): void {
   const isAllowed = tenant === DEFAULT_TENANT ? writtenScope(scope) === scope : isScopeOf(scope, tenant);
-  if (isAllowed) return;
+  if (isAllowed && !isKeyScope(scope)) return;
   const own = `tenant:${tenant}, agent:${tenant}/NAME, token:${tenant}/NAME or session:${tenant}/ID`;
   const what =
     tenant === DEFAULT_TENANT ? 'is not the name of a scope' : `is not a scope of this tenant: ${own}`;
@@ -67,6 +92,7 @@ function checkScope(scope: string, tenant: string): void {
 
 /** At the start of a brain: buckets and budgets go on where they were, and the estimates of live jobs are reserved. */
 export function openLimits(turn: Turn): void {
+  for (const { scope } of turn.settings.limits) checkScope(scope, DEFAULT_TENANT);
   const lists = [...limitLists(turn)];
   if (!lists.some(({ limits }) => limits.length > 0)) return;
   apply(turn, lists);
@@ -79,16 +105,16 @@ interface LimitList {
   readonly limits: readonly LimitSpec[];
 }
 
-/** The operator's limits, then those of each tenant that has set some. */
+/** The operator's limits, then those of each tenant that has set some, and those of virtual keys. */
 function* limitLists(turn: Turn): Generator<LimitList> {
   yield { id: LIMITS_ID, limits: limitsOf(turn, DEFAULT_TENANT) };
   for (const [id, { limits }] of turn.state.tables.limits.entries())
-    if (id.startsWith(OWN_LIMITS)) yield { id, limits };
+    if (id.startsWith(OWN_LIMITS) || id === KEYS_ID) yield { id, limits };
 }
 
 /** The limits of a list by the names under which the limiter counts them. */
 const countedLimits = ({ id, limits }: LimitList): readonly LimitSpec[] =>
-  id === LIMITS_ID ? limits : limits.map((limit) => ({ ...limit, scope: ownScope(limit.scope) }));
+  id.startsWith(OWN_LIMITS) ? limits.map((limit) => ({ ...limit, scope: ownScope(limit.scope) })) : limits;
 
 function apply(turn: Turn, lists: readonly LimitList[]): void {
   const { limiter, tables, open } = turn.state;

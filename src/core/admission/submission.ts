@@ -6,6 +6,8 @@ import type { LeaseProof } from './lease.ts';
 /** A checked request to run a job, before the engine has decided on it. */
 export interface Submission extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'ancestors'> {
   readonly forceRetry: boolean;
+  /** The models that the caller may use, see isListed; it is checked and not stored. */
+  readonly allowedModels?: readonly string[] | undefined;
   /** The lease that the job is submitted under; it is checked and not stored. */
   readonly lease?: LeaseProof | undefined;
   /** What becomes of a job that nothing here could run: it is refused, or waits. A program that embeds orchd may wait. */

@@ -1,7 +1,7 @@
 /** Events of sessions, and of the limits that callers share. */
 import type { LimitSpec } from '../../model/limit-records.ts';
 import { DEFAULT_TENANT } from '../../model/records.ts';
-import { reserveLive, setLimits } from '../admission/quota.ts';
+import { reserveLive, setKeyLimits, setLimits } from '../admission/quota.ts';
 import { assertSession, forgetSession, setBudget } from '../admission/session.ts';
 import { cancelOne, someToCancel } from '../attempts/operator-commands.ts';
 import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
@@ -28,6 +28,8 @@ export type SessionEvent =
       /** The tenant whose limits are replaced; those of the default tenant, the operator's, hold for all. */
       readonly tenant?: string;
     }
+  /** The budgets that the token file gives to tokens; they replace the former ones. */
+  | { readonly type: 'key-limits'; readonly limits: readonly LimitSpec[] }
   /** Charges live jobs to limits that were set after they were admitted; repeated until the reply is not partial. */
   | { readonly type: 'reserve-live' };
 
@@ -51,5 +53,6 @@ export const sessions = {
   limits: needsDiskSpace((turn, { limits, by, tenant = DEFAULT_TENANT }) =>
     setLimits(turn, tenant, limits, by),
   ),
+  'key-limits': needsDiskSpace((turn, { limits }) => setKeyLimits(turn, limits)),
   'reserve-live': (turn, _) => ({ isPartial: reserveLive(turn, RESERVED_PER_STEP) }),
 } satisfies Handlers<SessionEvent>;

@@ -90,6 +90,7 @@ export class Gates {
     add('root', () => scopes.root(tenant, ancestors?.[0] ?? ask.id));
     add('agent', () => scopes.agent(tenant, spec.agent));
     add('token', () => scopes.token(tenant, submittedBy));
+    if (this.#kinds.has('key')) this.#add(gates, scopes.key(tenant, submittedBy), now);
     if (route !== undefined) add('route', () => scopes.route(route));
     add('tenant', () => scopes.tenant(tenant));
     if (model !== undefined && this.#kinds.has('model')) this.#add(gates, scopes.model(model), now);

@@ -14,6 +14,8 @@ export const scopes = {
   /** The name alone for a token of the default tenant; one with a slash would read as the token of another tenant. */
   token: (tenant: string, name: string) =>
     tenant === DEFAULT_TENANT && !name.includes('/') ? `token:${name}` : `token:${tenant}/${name}`,
+  /** A token as a virtual key: the budget that its entry in the token file has, beside any limit of the token. */
+  key: (tenant: string, name: string) => `key${scopes.token(tenant, name).slice('token'.length)}`,
   session: (tenant: string, id: string) => `session:${tenant}/${id}`,
   model: (name: string) => `model:${name}`,
   pool: (name: string) => `pool:${name}`,
@@ -35,13 +37,16 @@ export const ownScope = (scope: string): string => OWN + scope;
 export const writtenScope = (scope: string): string =>
   scope.startsWith(OWN) ? scope.slice(OWN.length) : scope;
 
+/** Whether a scope is that of a virtual key, whose limit is written in the token file alone. */
+export const isKeyScope = (scope: string): boolean => scope.startsWith('key:');
+
 /** Whether a scope is a part of the tenant, so that the tenant's own admin may limit it. */
 export const isScopeOf = (scope: string, tenant: string): boolean =>
   scope === scopes.tenant(tenant) ||
-  ['agent', 'session', 'token', 'root'].some((kind) => scope.startsWith(`${kind}:${tenant}/`));
+  ['agent', 'session', 'token', 'key', 'root'].some((kind) => scope.startsWith(`${kind}:${tenant}/`));
 
 const SCOPE =
-  /^(?:own-)?(?:global|(?:tenant|token|model|pool|seat|route):.+|(?:agent|session|root):(?:\*|[^/]+\/.+))$/s;
+  /^(?:own-)?(?:global|(?:tenant|token|key|model|pool|seat|route):.+|(?:agent|session|root):(?:\*|[^/]+\/.+))$/s;
 /** The kinds of scopes whose names begin with a tenant. */
 const HAS_TENANT = /^(?:own-)?(?:agent|session|token|root):/;
 const NUMBERS = [

@@ -78,6 +78,12 @@ export const SetLimits = Type.Object(
 
 export const LimitsView = answerObject('Limits', {
   limits: Type.Array(WrittenLimit),
+  keys: optional(
+    Type.Array(WrittenLimit, {
+      description:
+        'The budgets that tokens have by the token file, with the scope key:NAME or key:T/NAME; they hold beside `limits`',
+    }),
+  ),
   imposed: optional(
     Type.Array(WrittenLimit, {
       description:
