@@ -101,8 +101,7 @@ function billOf(lines: readonly LedgerLine[], has: (id: string) => boolean): { b
 }
 
 /** What is wrong with the money, by the ledger of the executor; `brain` has ended all jobs. */
-export function moneyProblems(brain: Orchestrator, ledgerFolder: string): string[] {
-  const lines = readLedger(ledgerFolder);
+export function moneyProblems(brain: Orchestrator, lines: readonly LedgerLine[]): string[] {
   const { queue, state } = Orchestrator.engineOf(brain);
   return BUDGETS.flatMap(({ scope, budget, has }) => {
     const { bill, most } = billOf(lines, has);

@@ -12,6 +12,7 @@ import { buildBrain } from './brain.ts';
 import { ENGINE, moneyProblems, SLOTS, startsIn, submitAll, untilEnded } from './budget-world.ts';
 import { Children, eachAtOnce, runChild } from './children.ts';
 import { type Folders, foldersOf, makeFolders, scratchFolder } from './folders.ts';
+import { readLedger } from './ledger.ts';
 import { SteadyEnv } from './steady-env.ts';
 import { readDied } from './tally.ts';
 import { watchedConnect } from './watched-connect.ts';
@@ -67,7 +68,7 @@ async function recover({ folders, url }: Case, startAt: number): Promise<string[
       await orchestrator.start();
       await submitAll(orchestrator);
       await untilEnded(orchestrator, (ms) => env.sleep(ms));
-      problems = moneyProblems(orchestrator, folders.ledger);
+      problems = moneyProblems(orchestrator, readLedger(folders.ledger));
       await orchestrator.stop();
     }, LIMIT_MS);
   } finally {

@@ -63,7 +63,7 @@ export class GateList {
   unfit: JobEntry | undefined;
   readonly #lanes = new Map<string, SortedList<GateGroup>>();
   /** Jobs that were let through and have not been claimed yet, by lane; also those that waited at another gate. */
-  readonly #passed = new Map<string, number>();
+  readonly #passed = new Map<string, Set<JobEntry>>();
 
   constructor(gate: Gate) {
     this.gate = gate;
@@ -92,14 +92,28 @@ export class GateList {
     this.gate.waiting += by;
   }
 
-  pass(lane: string, by: 1 | -1): void {
-    const passed = this.passedOf(lane) + by;
-    if (passed > 0) this.#passed.set(lane, passed);
-    else this.#passed.delete(lane);
+  pass(lane: string, entry: JobEntry): void {
+    const passed = this.#passed.get(lane);
+    if (passed) passed.add(entry);
+    else this.#passed.set(lane, new Set([entry]));
+  }
+
+  unpass(lane: string, entry: JobEntry): void {
+    const passed = this.#passed.get(lane);
+    if (passed?.delete(entry) && passed.size === 0) this.#passed.delete(lane);
   }
 
   passedOf(lane: string): number {
-    return this.#passed.get(lane) ?? 0;
+    return this.#passed.get(lane)?.size ?? 0;
+  }
+
+  /** Whether at least so many of the jobs that were let through to this lane go before the job. */
+  hasAhead(entry: JobEntry, lane: string, count: number): boolean {
+    if (this.passedOf(lane) < count) return false;
+    let found = 0;
+    for (const passed of this.#passed.get(lane) ?? [])
+      if (ahead(passed, entry) && ++found >= count) return true;
+    return false;
   }
 
   /** The group that goes next, of lanes that are not in `full`. */

@@ -105,7 +105,9 @@ export class GateLists {
     if (!gate.limitsStarts) return false;
     if (gate.room <= 0) return true;
     const list = this.#lists.get(gate);
-    return list !== undefined && (gate.room <= list.passedOf(lane()) || list.isBehind(entry, lane(), isFree));
+    if (!list) return false;
+    // A job that was in its lane already may go before those that were let through: its order alone counts.
+    return list.hasAhead(entry, lane(), gate.room) || list.isBehind(entry, lane(), isFree);
   }
 
   /** Whether jobs that wait for the budget of the gate go before this one. */
@@ -113,7 +115,9 @@ export class GateLists {
     const list = this.#lists.get(gate);
     if (!list) return false;
     const hasPassed = isLetThrough(entry);
-    return (!hasPassed && list.isByBudget && list.passedOf(lane) > 0) || list.isBehind(entry, lane, isFree);
+    return (
+      (!hasPassed && list.isByBudget && list.hasAhead(entry, lane, 1)) || list.isBehind(entry, lane, isFree)
+    );
   }
 
   /** The next jobs that gates let through, after at most `atMost` moves; each must be put into its lane. */
@@ -197,7 +201,7 @@ export class GateLists {
     const entry = group.jobs.first() as JobEntry;
     this.#removeWaiting(group, entry);
     group.passed.add(entry);
-    for (const gate of group.gates) this.#listOf(gate).pass(group.lane, 1);
+    for (const gate of group.gates) this.#listOf(gate).pass(group.lane, entry);
     entry.parked = undefined;
     return entry;
   }
@@ -206,7 +210,7 @@ export class GateLists {
     group.passed.delete(entry);
     for (const gate of group.gates) {
       const list = this.#listOf(gate);
-      list.pass(group.lane, -1);
+      list.unpass(group.lane, entry);
       if (gate.waiting > 0) this.#freed.add(list);
       else this.#dropList(list);
     }
