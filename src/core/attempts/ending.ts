@@ -16,7 +16,7 @@ import { needSourceOf } from '../queue/lane.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { billOfEnd, billOfNothing, pauseAfterOverrun } from './bill.ts';
-import { noteHealth } from './provider-fault.ts';
+import { noteHealth, noteTimeout } from './provider-fault.ts';
 import { leaveAfterTurningAway, placeAfter } from './rerouting.ts';
 
 /** The longest `retryAfterMs` that a backend may ask for. */
@@ -45,7 +45,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   const billed = billOfEnd(turn, entry, attempt, usage, isPartial);
   turn.put('attempt', token, end(attempt, turn.now, how, { error, usage, ...billed }), how);
   const hasTimedOut = outcome.ok === 'cancelled' && attempt.kill?.why === 'timeout';
-  if (hasTimedOut) noteHealth(turn, attempt.backend, timeoutError(entry));
+  if (hasTimedOut) noteTimeout(turn, entry, attempt.backend);
   else if (outcome.ok !== 'cancelled') noteHealth(turn, attempt.backend, error);
   pauseAfterOverrun(turn, token, attempt.backend, billed);
   if (isTerminal(entry.job.state)) return;

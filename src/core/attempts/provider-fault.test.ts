@@ -83,13 +83,23 @@ describe('a backend with a provider', () => {
       for (let done = 0; done < 10; done++) assert.ok(run(kit, outcome));
     });
 
+  const timeOut = (kit: EngineKit, id: string, timeoutMs: number): void => {
+    kit.submit(id, { max_tries: 1, timeout_ms: timeoutMs });
+    kit.accept(id);
+    kit.pass(timeoutMs);
+    kit.killed(id, { is: 'ended', outcome: { ok: 'cancelled' } });
+  };
+
+  test('a caller who allows less time than usual pauses nothing', () => {
+    const kit = seated({ timeoutMs: 500 });
+    for (const id of ['a', 'b', 'c', 'd']) timeOut(kit, id, 499);
+    assert.ok(run(kit, SUCCESS));
+  });
+
   test('an answer that breaks the protocol and a timeout are failures of it', () => {
-    const kit = seated();
+    const kit = seated({ timeoutMs: 500 });
     assert.ok(run(kit, { ok: false, error: errorInfo('WORKER_PROTOCOL') }));
-    kit.submit('slow', { max_tries: 1, timeout_ms: 500 });
-    kit.accept('slow');
-    kit.pass(500);
-    kit.killed('slow', { is: 'ended', outcome: { ok: 'cancelled' } });
+    timeOut(kit, 'slow', 500);
     assert.ok(run(kit, FAILED_FOR_NOW));
     assert.equal(run(kit, SUCCESS), false);
   });
