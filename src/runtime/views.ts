@@ -116,7 +116,7 @@ export interface BackendTrouble {
 const PAUSED = 'paused: its provider has billed more than its bound';
 
 export const backendView = (
-  { info, up, away, used }: BackendEntry,
+  { info, up, away, used, blockedUntil, blockedFor }: BackendEntry,
   { problem = info.outage, paused }: BackendTrouble = {},
 ): BackendView => ({
   name: info.name,
@@ -129,6 +129,7 @@ export const backendView = (
   labels: info.labels,
   keeps_results: info.keepsResults,
   ...((problem !== undefined || paused) && { problem: problem ?? PAUSED }),
+  ...(blockedFor !== undefined && { rests: { until: blockedUntil, why: blockedFor } }),
   ...(paused && { paused: { at: paused.at, job_id: jobOfToken(paused.token), excess: paused.excess } }),
 });
 

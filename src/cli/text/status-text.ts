@@ -107,11 +107,17 @@ function runningTable({ running, now, jobs }: Status, terminal: Shown): string |
   return section(['RUNNING', 'TYPE', 'MODEL', 'FOR', 'ON'], rows, terminal, total);
 }
 
+function stateOf({ paused, up, rests }: Status['backends'][number]): string {
+  if (paused) return 'paused';
+  if (!up) return 'down';
+  return rests ? `rests until ${new Date(rests.until).toISOString().slice(11, 19)}Z (${rests.why})` : 'up';
+}
+
 function backendTable({ backends }: Status, terminal: Shown): string | undefined {
   const rows = backends.map((backend) => [
     backend.name,
     backend.kind,
-    backend.paused ? 'paused' : backend.up ? 'up' : 'down',
+    stateOf(backend),
     backend.used === undefined ? `${backend.slots}` : `${backend.used} of ${backend.slots}`,
     backend.problem ?? (backend.models ?? backend.types ?? ['any']).join(', '),
   ]);

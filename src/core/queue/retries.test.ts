@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { seededRandom } from '../../../test/crash/steady-env.ts';
 import { EngineKit, FAILED_FOR_NOW, SUCCESS, TURNED_AWAY } from '../../../test/fakes/engine-kit.ts';
+import { explain } from '../scheduling/explain.ts';
 
 const NO_BREAKER = { failures: 0, pauseMs: 1, maxPauseMs: 1 };
 /** No pause between the tries, so that only the share of retries holds them up. */
@@ -32,6 +33,8 @@ test('the first ten retries go at once; the others wait, as quota, and go one by
   const ids = failAll(kit, 'j', 14);
   assert.deepEqual(started(kit, ids), ids.slice(0, 10));
   assert.equal(kit.job('j10').parked, 'quota');
+  const waits = explain(kit.engine.state, kit.job('j10'));
+  assert.deepEqual([waits?.code, /other retries go first/.test(waits?.text ?? '')], ['quota', true]);
   kit.pass(9_999);
   assert.equal(started(kit, ids).length, 10);
   kit.pass(1);

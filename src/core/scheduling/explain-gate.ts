@@ -3,6 +3,7 @@ import type { WaitReason } from '../../model/http/jobs.ts';
 import { DEFAULT_TENANT } from '../../model/records.ts';
 import type { Gate } from '../limits/gate.ts';
 import { isScopeOf, writtenScope } from '../limits/limit.ts';
+import { RetryGate } from '../limits/retry-gate.ts';
 import type { Lane } from '../queue/fleet.ts';
 import { gateOf as waitsAt } from '../queue/gate-lists.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -21,6 +22,8 @@ export const explainGate = (gate: Gate, { ask }: JobEntry): WaitReason => ({
 });
 
 function textOf(gate: Gate, tenant: string): string {
+  if (gate instanceof RetryGate)
+    return 'other retries go first: retries on providers are a share of the first starts there';
   const { limit } = gate;
   const scope = writtenScope(gate.name);
   // What others have spent is not for the eyes of a tenant; its own scopes are.

@@ -61,6 +61,15 @@ export const BackendView = answerObject('Backend', {
         'Why it gets no work: it knows another copy of the store of this brain, is at a node that does not lead, or is paused',
     }),
   ),
+  rests: Type.Optional(
+    Type.Object(
+      {
+        until: instant('Until when'),
+        why: Type.String({ description: 'A reason, such as rate_limited or failing' }),
+      },
+      { description: 'It gets no job for a while: its provider wants none, or fails again and again' },
+    ),
+  ),
   paused: Type.Optional(
     Type.Object(
       {
