@@ -33,7 +33,7 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   models: (reads) => reads.models(),
   modelNames: (reads) => reads.modelNames(),
   routes: (reads) => reads.routes(),
-  route: (reads) => reads.route('route'),
+  route: (reads) => reads.route('r'),
   session: (reads) => reads.session('default', 's'),
   pools: (reads) => reads.pools(),
   limits: (reads) => reads.limits(),
@@ -54,6 +54,7 @@ for (const [name, read] of Object.entries(WAITING)) {
       orchestrator.submit({ job_id: 'j', type: 'nobody', session_id: 's' }),
       orchestrator.catalog.register(MODEL),
       orchestrator.limits.set([{ scope: 'global', concurrency: 5 }], 'test'),
+      orchestrator.catalog.setRoute('r', [{ model: 'm', on: [] }], 'test'),
       orchestrator.prices.set([{ model: 'm', input: 1 }], 'test'),
     ]);
     await turns();
