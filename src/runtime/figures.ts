@@ -9,6 +9,9 @@ import type { EngineView } from '../core/turn.ts';
 import type { JobClass } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
 
+/** Budgets in one scrape. */
+const MAX_BUDGETS = 1000;
+
 export interface Figures {
   /** Jobs in memory, by state. */
   readonly jobs: Readonly<Record<JobState, number>>;
@@ -34,7 +37,7 @@ export interface Figures {
     /** Jobs that wait at gates. */
     readonly parked: number;
     readonly pausedSeats: number;
-    /** The budgets that name their scope. */
+    /** The first MAX_BUDGETS budgets that name their scope, without those that tenants have set for themselves. */
     readonly budgets: readonly BudgetUse[];
   };
 }
@@ -60,9 +63,19 @@ export function figuresOf({ state, queue }: EngineView, now: number): Figures {
       reserved: reservedBy(state.open.values()),
       parked: queue.atGates,
       pausedSeats: [...queue.fleet.backends.values()].filter(({ paused }) => paused).length,
-      budgets: [...queue.gates.namedBudgets(now)].map((use) => ({ ...use, scope: writtenScope(use.scope) })),
+      budgets: [...operatorBudgets(queue.gates.namedBudgets(now))],
     },
   };
+}
+
+/** The budgets that the operator or the token file has set: tenants may name any number of scopes. */
+function* operatorBudgets(budgets: Iterable<BudgetUse>): Generator<BudgetUse> {
+  let count = 0;
+  for (const use of budgets) {
+    if (writtenScope(use.scope) !== use.scope) continue;
+    if (++count > MAX_BUDGETS) return;
+    yield use;
+  }
 }
 
 function reservedBy(open: Iterable<JobEntry>): number {

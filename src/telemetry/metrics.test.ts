@@ -358,11 +358,13 @@ test('budgets that name their scope are shown with their share, in their window 
     { scope: 'tenant:idle', costBudget: 0 },
   ] as const;
   kit.step({ type: 'limits', limits, by: 'test' });
+  const own = [{ scope: 'tenant:idle', costBudget: 7 }];
+  kit.step({ type: 'limits', limits: own, by: 'idle', tenant: 'idle' });
   for (const id of ['a', 'b', 'c']) kit.submit(id);
   kit.run('a', 1);
   const global = async (): Promise<(number | undefined)[]> => {
     const shares = await kit.series('orchd_budget_used_ratio');
-    assert.equal(Object.keys(shares).length, 4, 'those of patterns are left out');
+    assert.equal(Object.keys(shares).length, 4, 'those of patterns and of tenants are left out');
     return ['spent', 'reserved'].map((part) => shares[`scope=global,part=${part}`]);
   };
   assert.deepEqual(await global(), [0.2, 0.2]);

@@ -90,7 +90,7 @@ test('[NEWS-12] every major change of a job, its attempts, a lease and the brain
   assert.doesNotMatch(JSON.stringify(rows), /secret question/, 'payloads are in the row of their job only');
 });
 
-test('[NEWS-12] every major change of a model, a pool, a worker, a session and the limits leaves a row in the trail', async (t) => {
+test('[NEWS-12] every major change of a model, a pool, a worker, a session, the limits and the prices leaves a row in the trail', async (t) => {
   const url = await server.database();
   const { client } = await Site.start(endsOf(t), { config: { store: 'mariadb', mariadb: { url } } });
   await client.register('m');
@@ -102,6 +102,7 @@ test('[NEWS-12] every major change of a model, a pool, a worker, a session and t
   await client.done('POST', '/v2/pools/box/drain', { undo: true });
   await client.done('DELETE', '/v2/sessions/s');
   await client.done('PUT', '/v2/limits', { limits: [{ scope: 'global', concurrency: 5 }] });
+  await client.done('PUT', '/v2/prices', { prices: [{ model: 'm', request: 1 }] });
   await client.done('POST', '/v2/catalog/models/m/state', { state: 'Retired' });
   const sql = await connector(url)();
   t.after(() => sql.close());
@@ -117,4 +118,5 @@ test('[NEWS-12] every major change of a model, a pool, a worker, a session and t
   const life = ['start:demand', 'ready', `stopping:${drained}`, `stopped:${drained}`];
   assert.deepEqual(told('worker', worker_id), life);
   assert.deepEqual(told('limits', 'limits'), ['set:local']);
+  assert.deepEqual(told('prices', 'prices'), ['set:local']);
 });

@@ -1,13 +1,13 @@
 /** Checks the model of a submission against the catalog and resolves its name. */
 import { didYouMean } from '../../kit/nearest.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { isListed } from '../../model/model-list.ts';
 import type { Reason } from '../../model/reasons.ts';
 import type { ModelRecord } from '../../model/records.ts';
 import { contextBucket, longestContext } from '../scheduling/model-need.ts';
 import { OUTAGE_GRACE_MS } from '../scheduling/routing.ts';
 import type { State } from '../state/state.ts';
 import type { Turn } from '../turn.ts';
+import { checkAllowed } from './allowed-models.ts';
 import type { Submission } from './submission.ts';
 
 export function modelOf(state: State, id: string): ModelRecord {
@@ -51,25 +51,6 @@ export function resolveModel(turn: Turn, submission: Submission): Submission {
     modelRef: model.ref,
     contextTokens: contextBucket(submission.contextTokens, model.contextLength),
   };
-}
-
-/**
- * Throws unless the caller may use the model, by the name that it has used or by the model's id. It does not depend on
- * whether there is such a model: a caller learns nothing of those that it may not use.
- */
-function checkAllowed(
-  { state }: Turn,
-  name: string | undefined,
-  allowed: readonly string[] | undefined,
-): void {
-  if (allowed === undefined) return;
-  const id = name === undefined ? undefined : (state.catalog.find(name)?.id ?? name);
-  if (name !== undefined && id !== undefined && (isListed(allowed, name) || isListed(allowed, id))) return;
-  const message =
-    name === undefined
-      ? 'the token may use some models only, and the job names none'
-      : `the token may not use the model "${name}"`;
-  throw new OrchdError('FORBIDDEN', message, { reason: 'model_not_allowed', field: 'model' });
 }
 
 /** The submission with a timeout, by default that of the settings, unless it has one of its own. */

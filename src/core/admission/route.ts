@@ -4,6 +4,7 @@ import { uidOf } from '../../model/records.ts';
 import type { RoutePlace } from '../../model/route.ts';
 import { firstPlace } from '../scheduling/routing.ts';
 import type { Turn } from '../turn.ts';
+import { checkRouteAllowed } from './allowed-models.ts';
 import { resolveModel } from './model.ts';
 import type { Submission } from './submission.ts';
 
@@ -18,9 +19,11 @@ export function resolveRoute(turn: Turn, requested: Submission): Resolved {
   const { spec, contextTokens: neededTokens } = requested;
   const route = spec.model === undefined ? undefined : turn.state.tables.route.get(spec.model);
   if (!route) return { submission: resolveModel(turn, requested), place: undefined };
+  checkRouteAllowed(turn, route, requested.allowedModels);
   const ask = { ...requested, route: route.id, ancestors: ancestorsOf(turn, requested) };
   const place = firstPlace(turn, route, { ask, neededTokens, now: turn.now }, turn.random());
-  const submission = resolveModel(turn, { ...ask, spec: { ...spec, model: place.model } });
+  const entered = { ...ask, spec: { ...spec, model: place.model }, allowedModels: undefined };
+  const submission = resolveModel(turn, entered);
   const { modelRef, contextTokens } = submission;
   return { submission, place: { ...place, modelRef, contextTokens } };
 }

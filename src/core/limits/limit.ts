@@ -45,6 +45,10 @@ export const isScopeOf = (scope: string, tenant: string): boolean =>
   scope === scopes.tenant(tenant) ||
   ['agent', 'session', 'token', 'key', 'root'].some((kind) => scope.startsWith(`${kind}:${tenant}/`));
 
+/** Whether callers of the tenant are told how much of a scope is used: others' use is not for their eyes. */
+export const maySee = (scope: string, tenant: string): boolean =>
+  tenant === DEFAULT_TENANT || isScopeOf(scope, tenant);
+
 const SCOPE =
   /^(?:own-)?(?:global|(?:tenant|token|key|model|pool|seat|route):.+|(?:agent|session|root):(?:\*|[^/]+\/.+))$/s;
 /** The kinds of scopes whose names begin with a tenant. */

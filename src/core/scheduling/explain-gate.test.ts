@@ -85,6 +85,14 @@ test('a tenant is not told what others have spent', () => {
   assert.equal(reason(kit, 'lab~b')?.text, 'the budget of "global" has no room for it');
   kit.step({ type: 'limits', limits: [{ scope: 'tenant:lab', running: 0 }], by: 'test' });
   assert.match(reason(kit, 'lab~b')?.text ?? '', /"tenant:lab" is paused/);
+  const limits = [{ scope: 'global', costBudget: 5, hard: true }];
+  kit.step({ type: 'limits', limits, by: 'test' });
+  const refused = kit.trySubmit('c', { tenant: 'lab' });
+  assert.match(
+    (refused as Error).message,
+    /^it may cost 6 millionths; the budget of "global" can never hold that$/,
+  );
+  assert.match((kit.trySubmit('d') as Error).message, /of the budget of "global", 5, 0 are spent$/);
 });
 
 test('a seat at its limit of running jobs is named with the limit', () => {

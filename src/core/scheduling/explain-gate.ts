@@ -1,8 +1,7 @@
 /** Explains in words why a gate lets no more jobs through, and until when. */
 import type { WaitReason } from '../../model/http/jobs.ts';
-import { DEFAULT_TENANT } from '../../model/records.ts';
 import type { Gate } from '../limits/gate.ts';
-import { isScopeOf, writtenScope } from '../limits/limit.ts';
+import { maySee, writtenScope } from '../limits/limit.ts';
 import { RetryGate } from '../limits/retry-gate.ts';
 import type { Lane } from '../queue/fleet.ts';
 import { gateOf as waitsAt } from '../queue/gate-lists.ts';
@@ -26,8 +25,7 @@ function textOf(gate: Gate, tenant: string): string {
     return 'other retries go first: retries on providers are a share of the first starts there';
   const { limit } = gate;
   const scope = writtenScope(gate.name);
-  // What others have spent is not for the eyes of a tenant; its own scopes are.
-  const isOwn = tenant === DEFAULT_TENANT || isScopeOf(scope, tenant);
+  const isOwn = maySee(scope, tenant);
   if (limit.running === 0) return `"${scope}" is paused: its limit of running jobs is 0`;
   if (limit.running !== undefined && (gate.room <= 0 || !gate.isHard))
     return `"${scope}" runs as many jobs as it may${isOwn ? `: ${limit.running}` : ''}`;

@@ -2,7 +2,7 @@
 import { type ErrorInfo, errorInfo } from '../../model/errors.ts';
 import type { Gate } from '../limits/gate.ts';
 import type { GatedAsk } from '../limits/gates.ts';
-import { writtenScope } from '../limits/limit.ts';
+import { maySee, writtenScope } from '../limits/limit.ts';
 import type { EstimatedAsk } from '../money/bound.ts';
 import type { PricesView } from '../money/prices.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
@@ -57,7 +57,7 @@ export class StartChecks {
     const seat = this.#seat(backend);
     for (const gate of seat ? [...this.gates, seat] : this.gates) {
       if (!gate.isHard) continue;
-      if (!gate.couldFit(reserved)) return { never: tooDear(gate, reserved) };
+      if (!gate.couldFit(reserved)) return { never: tooDear(gate, reserved, this.#ask.tenant) };
       if (isBehind(gate)) return { gate, why: 'behind' };
       if (!gate.fits(reserved)) return { gate, why: 'budget' };
     }
@@ -95,9 +95,10 @@ function unknownCost(is: 'unpriced' | 'unbounded', { info }: BackendEntry): Erro
   return errorInfo('ADMISSION_REJECT', message, 'unbounded_cost');
 }
 
-const tooDear = ({ name, limit, settled }: Gate, cost: number): ErrorInfo =>
-  errorInfo(
-    'ADMISSION_REJECT',
-    `it may cost ${cost} millionths; of the budget of "${writtenScope(name)}", ${limit.costBudget}, ${settled} are spent`,
-    'cost_budget',
-  );
+function tooDear({ name, limit, settled }: Gate, cost: number, tenant: string): ErrorInfo {
+  const scope = writtenScope(name);
+  const budget = maySee(scope, tenant)
+    ? `of the budget of "${scope}", ${limit.costBudget}, ${settled} are spent`
+    : `the budget of "${scope}" can never hold that`;
+  return errorInfo('ADMISSION_REJECT', `it may cost ${cost} millionths; ${budget}`, 'cost_budget');
+}
