@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { backendInfo, makeEntry } from '../../../test/fakes/engine-kit.ts';
-import type { Lane } from './fleet.ts';
 import { fits } from './fits.ts';
+import type { Lane } from './fleet.ts';
 import { Fleet } from './fleet.ts';
 import type { Need, NeedSource } from './lane.ts';
 
