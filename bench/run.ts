@@ -22,6 +22,7 @@ import { bench as heap } from './suites/heap.ts';
 import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
 import { bench as mariadb } from './suites/mariadb.ts';
+import { bench as money } from './suites/money.ts';
 import { bench as peers } from './suites/peers.ts';
 import { bench as pick } from './suites/pick.ts';
 import { bench as placement } from './suites/placement.ts';
@@ -43,6 +44,7 @@ const ALL: readonly Bench[] = [
   gateway,
   cancel,
   cycle,
+  money,
   latency,
   peers,
   commands,

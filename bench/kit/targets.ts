@@ -119,6 +119,11 @@ const TARGETS: readonly Target[] = [
   atMost('submit@64: disk flushes each', 0.05, plain(['submit@64', 'flushes'])),
   atMost('cycle@64: own syncs each', 0.12, plain(['cycle@64', 'ownSyncs'])),
   atMost('cycle@64: disk flushes each', 0.12, plain(['cycle@64', 'flushes'])),
+  atLeast(
+    'cycle@64, with prices and three hard budgets ÷ without',
+    0.9,
+    ratio(['cycle@64, budgets', 'perSec'], ['cycle@64, no budgets', 'perSec']),
+  ),
   atLeastAiming('cycle@64 ÷ BullMQ', 10, 12, ratio(['cycle orchd', 'perSec'], ['cycle bullmq', 'perSec'])),
   atLeastAiming(
     'enqueue, then drain ÷ BullMQ',
@@ -197,6 +202,11 @@ const TARGETS: readonly Target[] = [
     'pick and claim, with 1,000 jobs that wait for 1,000 others each ÷ without',
     1.3,
     ratio(['pick 1k, after', 'p50Us'], ['pick 1k', 'p50Us']),
+  ),
+  atMost(
+    'pick and claim, 1M waiting of which 999k are over a limit ÷ 1k waiting',
+    2,
+    ratio(['pick 1M, 999k over a limit', 'p50Us'], ['pick 1k, 1 over a limit', 'p50Us']),
   ),
   atMost(
     'decision among 1,000 workers, 100k waiting: p99 µs',

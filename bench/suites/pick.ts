@@ -31,8 +31,16 @@ interface Args {
   readonly waiting: number;
   /** Jobs that wait for AWAITED other jobs each. */
   readonly parked: number;
+  /** Jobs of an agent that may run one at a time, in lanes that have a backend. */
+  readonly overLimit: number;
   readonly steps: number;
 }
+
+/** The limit of the agent with many jobs; others have none. */
+const LIMIT = `
+limits:
+  - {scope: "agent:default/limited", running: 1}
+`;
 
 class BenchEngine {
   readonly #engine: Engine;
@@ -41,8 +49,8 @@ class BenchEngine {
   #time = Date.now();
   #made = 0;
 
-  constructor() {
-    const settings = runtimeSettings(loadConfig({ text: CONFIG })).engine;
+  constructor(config: string) {
+    const settings = runtimeSettings(loadConfig({ text: CONFIG + config })).engine;
     this.#engine = new Engine({ settings, random: () => this.#env.random.next() });
     this.#engine.step({ type: 'open', owner: 'bench' }, this.#time);
   }
@@ -66,6 +74,19 @@ class BenchEngine {
       const spec = { ...submission.spec, after };
       this.#engine.step({ type: 'submit', submissions: [{ ...submission, spec }] }, ++this.#time);
     }
+  }
+
+  /** Adds jobs of the limited agent. */
+  overLimit(count: number): void {
+    for (let done = 0; done < count; done += FILL_BATCH) {
+      const submissions = Array.from({ length: Math.min(FILL_BATCH, count - done) }, (_, at) => {
+        const lane = LANES_WITH_BACKEND[at % LANES_WITH_BACKEND.length] as number;
+        const submission = this.#submission(lane);
+        return { ...submission, spec: { ...submission.spec, agent: 'limited' } };
+      });
+      this.#engine.step({ type: 'submit', submissions }, ++this.#time);
+    }
+    while (this.#engine.queue.isUnfinished) this.#engine.step({ type: 'tick' }, ++this.#time);
   }
 
   /** Adds a backend and returns the job that it claims. */
@@ -125,11 +146,12 @@ function claimed(touched: Iterable<JobEntry>): JobEntry {
   return entry;
 }
 
-export async function measure({ waiting, parked, steps }: Args): Promise<Values> {
-  const engine = new BenchEngine();
+export async function measure({ waiting, parked, overLimit, steps }: Args): Promise<Values> {
+  const engine = new BenchEngine(overLimit > 0 ? LIMIT : '');
   engine.fill(waiting);
   engine.park(parked);
   const running = LANES_WITH_BACKEND.map((lane) => ({ lane, entry: engine.addBackend(lane) }));
+  engine.overLimit(overLimit);
   const run = (count: number): number[] => {
     const times: number[] = [];
     for (let at = 0; at < count; at++) {
@@ -158,13 +180,16 @@ export const bench: Bench = {
     const rows: Row[] = [];
     const steps = quick ? 10_000 : 30_000;
     for (let round = 0; round < (quick ? 1 : 3); round++) {
-      for (const [name, waiting, parked] of [
-        ['pick 1k', 1000, 0],
-        ['pick 1k, after', 1000, 1000],
-        ['pick 1M', 1_000_000, 0],
+      for (const [name, waiting, parked, overLimit] of [
+        ['pick 1k', 1000, 0, 0],
+        ['pick 1k, after', 1000, 1000, 0],
+        ['pick 1M', 1_000_000, 0, 0],
+        ['pick 1k, 1 over a limit', 1000, 0, 1],
+        ['pick 1M, 999k over a limit', 1000, 0, 999_000],
       ] as const) {
         const flags = ['--max-old-space-size=8192'];
-        const values = await inChild({ measure, url: import.meta.url }, { waiting, parked, steps }, flags);
+        const args = { waiting, parked, overLimit, steps };
+        const values = await inChild({ measure, url: import.meta.url }, args, flags);
         rows.push({ case: name, values });
       }
     }

@@ -150,13 +150,12 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     modelRef: from.modelRef,
     contextTokens: from.contextTokens,
     tokens: from.tokens,
-    maxOutput: from.maxOutput,
-    messages: from.messages,
     ancestors: ancestorsOf(turn, from),
     hash: from.hash,
     correlationId: from.correlationId,
   };
-  // Most jobs have neither: they do without the room for them.
-  if (from.images === undefined && from.route === undefined) return ask;
-  return { ...ask, images: from.images, route: from.route };
+  // Jobs without a text to count have none of these, and most others only the first two: none has the room for them.
+  const { maxOutput, messages, images, route } = from;
+  if (images !== undefined || route !== undefined) return { ...ask, maxOutput, messages, images, route };
+  return maxOutput === undefined && messages === undefined ? ask : { ...ask, maxOutput, messages };
 }

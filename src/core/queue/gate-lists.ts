@@ -61,6 +61,13 @@ export class GateLists {
     entry.parked = 'quota';
   }
 
+  /** The job goes to its lane at once: it counts as let through, so that no lane has more jobs than may run. */
+  letIn(entry: JobEntry, lane: string, gates: readonly Gate[]): void {
+    const group = this.#groupOf(lane, gates);
+    entry.quota = group;
+    this.#keepRoom(group, entry);
+  }
+
   /** A job that becomes ready while the jobs of former limits are put into new groups: it comes after those. */
   parkLate(entry: JobEntry): boolean {
     if (this.#stale.size === 0) return false;
@@ -107,7 +114,7 @@ export class GateLists {
     const list = this.#lists.get(gate);
     if (!list) return false;
     // A job that was in its lane already may go before those that were let through: its order alone counts.
-    return list.hasAhead(entry, lane(), gate.room) || list.isBehind(entry, lane(), isFree);
+    return list.isBehind(entry, lane(), isFree) || list.hasAhead(entry, lane(), gate.room);
   }
 
   /** Whether jobs that wait for the budget of the gate go before this one. */
@@ -200,10 +207,14 @@ export class GateLists {
   #pass(group: GateGroup): JobEntry {
     const entry = group.jobs.first() as JobEntry;
     this.#removeWaiting(group, entry);
-    group.passed.add(entry);
-    for (const gate of group.gates) this.#listOf(gate).pass(group.lane, entry);
+    this.#keepRoom(group, entry);
     entry.parked = undefined;
     return entry;
+  }
+
+  #keepRoom(group: GateGroup, entry: JobEntry): void {
+    group.passed.add(entry);
+    for (const gate of group.gates) this.#listOf(gate).pass(group.lane, entry);
   }
 
   #unpass(group: GateGroup, entry: JobEntry): void {

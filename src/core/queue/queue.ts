@@ -79,8 +79,11 @@ export class Queue implements StateFollower {
     if (this.#lists.parkLate(entry)) return;
     const gates = this.gatesOf(entry, now);
     const full = gates.find((gate) => !isBroad(gate) && this.isFull(gate, entry));
-    if (full) this.#lists.park(entry, laneKey(needSourceOf(entry)), gates.filter(holdsJobs), full, 'running');
-    else this.#enterLane(entry);
+    const lane = (): string => laneKey(needSourceOf(entry));
+    if (full) return this.#lists.park(entry, lane(), gates.filter(holdsJobs), full, 'running');
+    if (gates.some((gate) => gate.limitsStarts && !isBroad(gate)))
+      this.#lists.letIn(entry, lane(), gates.filter(holdsJobs));
+    this.#enterLane(entry);
   }
 
   /** A job that was sent to another model leaves the lane, or the gate, of the former one. */
