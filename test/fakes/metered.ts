@@ -3,11 +3,12 @@
  * outlives the brain, as another machine does.
  */
 import type { Backend, BackendInfo, ExecutionOutcome, Offer } from '../../src/core/ports/backend.ts';
-import { errorInfo } from '../../src/model/errors.ts';
 import type { TokenCounts } from '../../src/model/usage.ts';
 
 /** How the tries of a job end: `hold` waits until it is killed. The last one is that of all further tries. */
 export type MeteredTries = readonly ('succeed' | 'fail' | 'hold')[];
+
+const FAILED = { code: 'EXECUTION_FAILED', message: 'no luck', retriable: true } as const;
 
 export class MeteredProvider implements Backend {
   readonly info: BackendInfo;
@@ -38,7 +39,7 @@ export class MeteredProvider implements Backend {
     const usage = { ...counts, decodeMs: 0 };
     const how = tries[Math.min(attempt, tries.length) - 1];
     if (how === 'succeed') this.#ended.set(token, { ok: true, resultText: '"done"', usage });
-    else if (how === 'fail') this.#ended.set(token, { ok: false, error: errorInfo('EXECUTION_FAILED'), usage });
+    else if (how === 'fail') this.#ended.set(token, { ok: false, error: FAILED, usage });
     else this.#held.set(token, () => this.#ended.set(token, { ok: 'cancelled', usage }));
     return { is: 'accepted' } as const;
   };
