@@ -44,6 +44,7 @@ interface Report {
   readonly live: number;
   readonly ended: number;
   readonly bodies: number;
+  readonly charges: number;
   readonly seq: number;
   readonly epoch: number;
   readonly already: boolean;
@@ -90,6 +91,7 @@ test('a journal moves to a database, back, and there again: the same jobs, bodie
   const there = await migrated('--from', `journal:${path}`, '--to', url);
   assert.deepEqual(bytesOf(path), bytes, 'the source is as it was');
   assert.ok(there.live > 30 && there.ended > 60 && there.bodies === 4, JSON.stringify(there));
+  assert.equal(there.charges, 4, 'two tries of two jobs');
   const back = folder();
   const home = await migrated('--from', url, '--to', `journal:${back}`);
   const last = await migrated('--from', `journal:${back}`, '--to', again);

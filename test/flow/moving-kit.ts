@@ -108,20 +108,22 @@ export async function fill(opened: Opened, rounds = 1): Promise<void> {
   const known = await store.history.get('dead-0-0');
   opened.step({ type: 'redrive', uid: 'dead-0-0', by: 'test', known });
   // Nobody waits for these to be handed over.
+  retryTwice(opened, 'tried-last');
   opened.finish('ended-last');
   await opened.settled();
 }
 
 function retryTwice(opened: Opened, id: string): void {
-  const { uid } = opened.submit(id);
+  const { uid } = opened.submit(id, { tags: { team: '🦊 "x"' }, agent: 'é' });
   for (let n = 1; n <= 2; n++) {
     const error = { code: 'WORKER_TIMEOUT', message: 'late', retriable: true } as const;
-    opened.step({ type: 'outcome', token: tokenOf(uid, n), outcome: { ok: false, error } });
+    const usage = { input: n, cacheRead: 2, cacheWrite: 3, output: 4, reasoning: 5 };
+    opened.step({ type: 'outcome', token: tokenOf(uid, n), outcome: { ok: false, error, usage } });
     opened.step({ type: 'tick' }, opened.now + 100_000);
   }
 }
 
-/** All jobs as anybody can read them through a store, with their bodies in place of references. */
+/** All jobs and charges as anybody can read them through a store, with their bodies in place of references. */
 export async function readAll(opened: Opened): Promise<Map<string, unknown>> {
   const { store, engine } = opened;
   const bundles: JobBundle[] = [...engine.state.jobs.values()].map(bundleOf);
@@ -142,6 +144,9 @@ export async function readAll(opened: Opened): Promise<Map<string, unknown>> {
     });
   }
   for (const [id, failure] of engine.state.failures) all.set(`failure ${id}`, failure);
+  const always = { from: 0, to: Number.MAX_SAFE_INTEGER };
+  for (const charge of await store.ledger.page(always, undefined, 1000))
+    all.set(`charge ${charge.token}`, charge);
   return all;
 }
 

@@ -73,6 +73,7 @@ test('a report says what was copied, or that it had already been copied', () => 
     bodies: 4,
     bodyBytes: 5,
     others: 6,
+    charges: 7,
     hash: 'abc',
   };
   assert.match(

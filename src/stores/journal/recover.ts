@@ -68,10 +68,14 @@ async function recoverCheckpoint(disk: Disk, paths: Paths, into: Recovery): Prom
   return { manifest, fallback, newestSeq };
 }
 
-/** Recovers a folder into plain records, for code that runs no brain on it. */
-export async function readRecords(disk: Disk, paths: Paths): Promise<RecoveredFolder & { records: Records }> {
+/** Recovers a folder into plain records, for code that runs no brain on it; `watched` may look at what is recovered. */
+export async function readRecords(
+  disk: Disk,
+  paths: Paths,
+  watched: (records: Records) => Recovery = (records) => records,
+): Promise<RecoveredFolder & { records: Records }> {
   const records = new Records();
-  const read = await recover(disk, paths, records);
+  const read = await recover(disk, paths, watched(records));
   records.seq = read.end.nextSeq - 1;
   return { ...read, records };
 }

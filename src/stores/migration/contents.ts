@@ -1,11 +1,14 @@
 /** The two sides of a migration: the contents of the source, and the target they are written to. */
 import type { JobBundle } from '../../core/ports/store.ts';
+import type { Charge } from '../../model/charge.ts';
 import type { BlobRef, BrainRecord } from '../../model/records.ts';
 import type { OtherRecord } from '../records.ts';
 import type { MigrationMark } from './mark.ts';
 
 /** Number of jobs that are read at once. */
 export const JOBS_PER_PAGE = 200;
+/** Number of charges that are read at once. */
+export const CHARGES_PER_PAGE = 500;
 
 /** The state of a store as a whole, beside its records. */
 export interface StoreHead {
@@ -36,6 +39,8 @@ export interface StoreContents {
   readonly jobCount: number;
   /** Yields every job once, in any order, page by page. */
   jobs(): AsyncIterable<readonly JobBundle[]>;
+  /** Yields every charge once, in any order, page by page. */
+  charges(): AsyncIterable<readonly Charge[]>;
   readBody(ref: BlobRef): Promise<string>;
   /** Keeps everybody else from writing to the store until close(), and returns its contents as of now. */
   hold(): Promise<StoreContents>;
@@ -62,6 +67,8 @@ export interface MigrationTarget {
   /** The subset of these jobs that the target holds already, each complete. */
   has(uids: readonly string[]): Promise<ReadonlySet<string>>;
   put(jobs: readonly LoadedJob[]): Promise<void>;
+  /** Charges that the target holds already are left as they are. */
+  putCharges(charges: readonly Charge[]): Promise<void>;
   /** Writes all remaining records; only the mark stays. */
   seal(others: readonly OtherRecord[]): Promise<void>;
   /** Reads the target back as a brain would. */

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { stableHash } from '../../kit/hash.ts';
+import type { Charge } from '../../model/charge.ts';
 import type { BrainRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { OtherRecord } from '../records.ts';
@@ -16,6 +17,7 @@ export interface Totals {
   readonly bodies: number;
   readonly bodyBytes: number;
   readonly others: number;
+  readonly charges: number;
   readonly hash: string;
 }
 
@@ -29,6 +31,7 @@ export class Digest {
   #bodies = 0;
   #bodyBytes = 0;
   #others = 0;
+  #charges = 0;
 
   addJob({ bundle, payload, result }: LoadedJob): void {
     const { uid, seq, ask, job, attempts } = bundle;
@@ -45,6 +48,11 @@ export class Digest {
   addOther({ kind, id, after }: OtherRecord): void {
     this.#add([kind, id, after]);
     this.#others++;
+  }
+
+  addCharge(charge: Charge): void {
+    this.#add(['charge', charge]);
+    this.#charges++;
   }
 
   /** The epoch is left out, since the migration itself raises it. */
@@ -64,6 +72,7 @@ export class Digest {
       bodies: this.#bodies,
       bodyBytes: this.#bodyBytes,
       others: this.#others,
+      charges: this.#charges,
       hash: this.#sum.toString(16).padStart(64, '0'),
     };
   }

@@ -67,6 +67,10 @@ async function copy(source: StoreContents, target: MigrationTarget, onProgress: 
     for (const job of jobs) digest.addJob(job);
     onProgress({ doing: 'copy', jobs: digest.jobs, of: source.jobCount });
   }
+  for await (const charges of source.charges()) {
+    await target.putCharges(charges);
+    for (const charge of charges) digest.addCharge(charge);
+  }
   return completed(digest, source);
 }
 
@@ -88,6 +92,7 @@ async function totalsOf(contents: StoreContents, onProgress: OnProgress): Promis
     for (const job of jobs) digest.addJob(job);
     onProgress({ doing: 'verify', jobs: digest.jobs, of: contents.jobCount });
   }
+  for await (const charges of contents.charges()) for (const charge of charges) digest.addCharge(charge);
   return completed(digest, contents);
 }
 

@@ -3,12 +3,20 @@
 import { pathToFileURL } from 'node:url';
 import type { JobBundle } from '../../../core/ports/store.ts';
 import type { Disk, Env } from '../../../kit/env/env.ts';
+import { type Charge, chargesOf } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { BlobRef } from '../../../model/records.ts';
-import { JOBS_PER_PAGE, type StoreContents, type StoreHead } from '../../migration/contents.ts';
+import {
+  CHARGES_PER_PAGE,
+  JOBS_PER_PAGE,
+  type StoreContents,
+  type StoreHead,
+} from '../../migration/contents.ts';
 import type { OtherRecord, Records } from '../../records.ts';
 import { Blobs } from '../blobs.ts';
 import { openFailure } from '../failures.ts';
+import { readCharge } from '../history/charge-rows.ts';
+import { RecoveredCharges } from '../history/recovered-charges.ts';
 import { SqliteHistory } from '../history/sqlite.ts';
 import { type Paths, paths } from '../layout.ts';
 import { refuseOtherIndex } from '../lost-end.ts';
@@ -28,6 +36,8 @@ export class JournalContents implements StoreContents {
   readonly jobCount: number;
   readonly #records: Records;
   readonly #history: SqliteHistory;
+  readonly #unindexed: readonly Charge[];
+  readonly #lacksCharges: boolean;
   readonly #blobs: Blobs;
   readonly #lock: Lock | undefined;
 
@@ -36,6 +46,8 @@ export class JournalContents implements StoreContents {
     this.head = read.head;
     this.#records = read.records;
     this.#history = read.history;
+    this.#unindexed = read.unindexed;
+    this.#lacksCharges = read.lacksCharges;
     this.#blobs = blobs;
     this.#lock = lock;
     this.others = [...read.records.others.values()];
@@ -81,6 +93,39 @@ export class JournalContents implements StoreContents {
       yield current.slice(from, from + JOBS_PER_PAGE);
   }
 
+  /** The index may have some of the charges behind its watermark already. */
+  async *charges(): AsyncGenerator<readonly Charge[]> {
+    const unindexed = new Map(this.#unindexed.map((charge) => [charge.token, charge]));
+    for (const page of this.#lacksCharges ? this.#chargesOfJobs() : this.#indexedCharges()) {
+      for (const { token } of page) unindexed.delete(token);
+      yield page;
+    }
+    const left = [...unindexed.values()];
+    for (let from = 0; from < left.length; from += CHARGES_PER_PAGE)
+      yield left.slice(from, from + CHARGES_PER_PAGE);
+  }
+
+  *#indexedCharges(): Generator<readonly Charge[]> {
+    const all = { from: 0, to: Number.MAX_SAFE_INTEGER };
+    for (let last: Charge | undefined; ; ) {
+      const page = this.#history.charges(all, last, CHARGES_PER_PAGE).map(readCharge);
+      if (page.length === 0) return;
+      last = page.at(-1);
+      yield page;
+    }
+  }
+
+  /** For an index of an earlier layout. */
+  *#chargesOfJobs(): Generator<readonly Charge[]> {
+    for (let n = 0; ; ) {
+      const page = this.#history.after(n, JOBS_PER_PAGE);
+      const last = page.at(-1);
+      if (!last) return;
+      n = last.ask.n;
+      yield page.flatMap(({ uid, ask, attempts }) => [...chargesOf(uid, ask, attempts)]);
+    }
+  }
+
   async readBody(ref: BlobRef): Promise<string> {
     return (await this.#blobs.read(ref)).toString();
   }
@@ -102,19 +147,25 @@ interface ReadJournal {
   readonly head: StoreHead;
   readonly records: Records;
   readonly history: SqliteHistory;
+  /** The charges that the index may lack. */
+  readonly unindexed: readonly Charge[];
+  readonly lacksCharges: boolean;
 }
 
 const nothingIn = (folder: string): OrchdError =>
   new OrchdError('NOT_FOUND', `${folder} holds no work of orchd`);
 
 async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
-  const recovered = await readRecords(disk, where);
+  const charges = new RecoveredCharges();
+  const recovered = await readRecords(disk, where, (into) =>
+    charges.watching(into, (uid) => into.jobs.get(uid)?.ask),
+  );
   const { manifest, end, records } = recovered;
   const { brain } = records;
   if (!brain) throw nothingIn(where.folder);
   const history = await openHistory(disk, where);
   const opened = history.open();
-  const { watermark, fresh } = opened;
+  const { watermark, fresh, lacksCharges = false } = opened;
   if (fresh) {
     history.close();
     throw unindexed(where.folder);
@@ -128,7 +179,8 @@ async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
   records.forgetEnded(watermark);
   const at = Math.max(manifest.at, end.at);
   const head = { seq: records.seq, at, epoch: Math.max(end.epoch, brain.epoch), brain };
-  return { head, records, history };
+  const missing = await charges.after(lacksCharges ? -1 : watermark, manifest.seq, disk, where);
+  return { head, records, history, unindexed: missing, lacksCharges };
 }
 
 /**

@@ -4,6 +4,7 @@
  */
 import { dirname, join } from 'node:path';
 import type { Env } from '../../../kit/env/env.ts';
+import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { type Body, BRAIN_ID, type Change } from '../../../model/records.ts';
 import type {
@@ -21,6 +22,7 @@ import { bundleLine } from '../checkpoint/line.ts';
 import { writeManifest } from '../checkpoint/manifest.ts';
 import { PartWriter } from '../checkpoint/merge.ts';
 import { openFailure } from '../failures.ts';
+import { chargeRow } from '../history/charge-rows.ts';
 import { historyRow } from '../history/history.ts';
 import { SqliteHistory } from '../history/sqlite.ts';
 import { FORMAT, type Paths, paths, segmentName } from '../layout.ts';
@@ -121,6 +123,10 @@ export class JournalTarget implements MigrationTarget {
       bundles.filter(isEnded).map((bundle) => historyRow(bundle).trimEnd()),
       0,
     );
+  }
+
+  async putCharges(charges: readonly Charge[]): Promise<void> {
+    this.#history.put([], 0, undefined, charges.map(chargeRow));
   }
 
   async seal(others: readonly OtherRecord[]): Promise<void> {

@@ -1,10 +1,17 @@
 /** Reads the tables for a move: every job with all its attempts, and the other records as an opening store reads them. */
 import type { JobBundle } from '../../../core/ports/store.ts';
+import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { BlobRef, BrainRecord } from '../../../model/records.ts';
-import { JOBS_PER_PAGE, type StoreContents, type StoreHead } from '../../migration/contents.ts';
+import {
+  CHARGES_PER_PAGE,
+  JOBS_PER_PAGE,
+  type StoreContents,
+  type StoreHead,
+} from '../../migration/contents.ts';
 import { type OtherRecord, Records } from '../../records.ts';
 import { readBlob } from '../blobs.ts';
+import { chargePage } from '../charges.ts';
 import { bundles, JOB_ROW } from '../history.ts';
 import { brainOf, type EpochRow, recoverOthers } from '../recover.ts';
 import type { JobRow } from '../rows.ts';
@@ -63,6 +70,13 @@ export class MariaDbContents implements StoreContents {
       last = rows.at(-1)?.uid;
       if (rows.length > 0) yield bundles(this.#sql, rows);
     }
+  }
+
+  async *charges(): AsyncGenerator<readonly Charge[]> {
+    const all = { from: 0, to: Number.MAX_SAFE_INTEGER };
+    let page = await chargePage(this.#sql, all, undefined, CHARGES_PER_PAGE);
+    for (; page.length > 0; page = await chargePage(this.#sql, all, page.at(-1), CHARGES_PER_PAGE))
+      yield page;
   }
 
   async readBody(ref: BlobRef): Promise<string> {

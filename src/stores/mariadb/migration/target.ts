@@ -1,4 +1,5 @@
 /** Writes the tables for a move: jobs as rows, other records as commits, all of it behind the fence. */
+import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { type Body, BRAIN_ID, type Change, tokenOf } from '../../../model/records.ts';
 import type {
@@ -12,6 +13,7 @@ import { withBodies } from '../../migration/load-bodies.ts';
 import { invalidated, type MigrationMark } from '../../migration/mark.ts';
 import type { OtherRecord } from '../../records.ts';
 import { bodiesOf, nameBodies, putBlob } from '../blobs.ts';
+import { chargeValues, PUT_CHARGE } from '../charges.ts';
 import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../commit.ts';
 import { HOLD_FENCE } from '../history.ts';
 import type { EpochRow } from '../recover.ts';
@@ -103,6 +105,15 @@ export class MariaDbTarget implements MigrationTarget {
           attempts.map((attempt) => attemptValues(tokenOf(uid, attempt.n), attempt, JSON.stringify(attempt))),
         ),
       );
+    });
+  }
+
+  async putCharges(charges: readonly Charge[]): Promise<void> {
+    const sql = this.#sql;
+    await transaction(sql, async () => {
+      const fence = await sql.run(HOLD_FENCE, [this.#epoch]);
+      if (fence.rows !== 1) throw this.#fenced();
+      await sql.batch(PUT_CHARGE, charges.map(chargeValues));
     });
   }
 
