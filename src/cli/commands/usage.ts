@@ -15,7 +15,7 @@ const options = {
     type: 'string',
     multiple: true,
     value: 'KEY',
-    help: 'sum by principal, token, model, seat, route, session, tag:NAME, tenant or day; by default model. Repeat it, or separate with commas',
+    help: 'principal, token, model (default), seat, route, session, tag:NAME, tenant, day; several with commas',
   },
   from: {
     type: 'string',
