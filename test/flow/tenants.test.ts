@@ -160,6 +160,8 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
   ],
   'GET /v2/prices': [{ status: 200, answer: /"currency":"USD"/ }],
   'GET /v2/catalog/models': [{ status: 200 }],
+  'GET /v2/catalog/routes': [{ status: 200 }],
+  'GET /v2/catalog/routes/:id': [{ path: '/v2/catalog/routes/none', status: 404 }],
   'GET /v2/catalog/models/:id': [{ path: '/v2/catalog/models/tiny', status: 404 }],
   'POST /v1/chat/completions': [{ body: CHAT, headers: CHAT_KEY, status: 200, answer: /mine/ }],
   'POST /v1/completions': [

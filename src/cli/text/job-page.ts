@@ -28,11 +28,18 @@ export function jobText(job: JobView, terminal: Terminal, now: number, currency 
 
 type Row = readonly [name: string, value: string | number | undefined];
 
+/** `best; left claude (rate limited), gpt (error)` */
+function routeText({ name, left }: NonNullable<JobView['route']>): string {
+  const steps = left.map(({ model, why }) => `${model} (${why.replaceAll('_', ' ')})`).join(', ');
+  return steps === '' ? name : `${name}; left ${steps}`;
+}
+
 function askRows(job: JobView): Row[] {
   const rows: Row[] = [
     ['job', job.job_id],
     ['type', job.type],
     ['model', job.model],
+    ['route', job.route && routeText(job.route)],
     ['priority', job.priority],
     ['score', job.score === 0 ? undefined : job.score],
     ['agent', job.agent],
