@@ -118,7 +118,7 @@ export class Queue implements StateFollower {
       const first = this.#firstHeld.get(gate);
       return first !== undefined && first !== entry && isNextInLane(first) && ahead(first, entry);
     }
-    return this.#lists.isBehind(gate, entry, laneKey(needSourceOf(entry)), this.#isFree);
+    return this.#lists.isBehind(gate, entry, () => laneKey(needSourceOf(entry)), this.#isFree);
   }
 
   /** No job of the lane starts before gates let more through, its next job changes, or a backend becomes free. */
