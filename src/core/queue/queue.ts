@@ -77,6 +77,7 @@ export class Queue implements StateFollower {
     }
     entry.readyAt = readyAt;
     if (this.#lists.parkLate(entry)) return;
+    if (!this.gates.hasRunning && entry.job.tries === 0) return this.#enterLane(entry);
     const gates = this.gatesOf(entry, now);
     const full = gates.find((gate) => !isBroad(gate) && this.isFull(gate, entry));
     const lane = (): string => laneKey(needSourceOf(entry));
