@@ -1,6 +1,7 @@
 /** No question about usage keeps the event loop of the brain busy for more than 20 ms, however much was spent. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { OrchdClient } from '../../src/client/client.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { LoopClient } from '../fakes/loop-client.ts';
 import { LoopClock, slowness } from '../fakes/loop-clock.ts';
@@ -29,8 +30,8 @@ test('no sum and no ledger keeps the loop busy for more than 20 ms', { timeout: 
   t.after(() => clock.stop());
   const factor = slowness();
   const since = new Date(Date.now() - 31 * 86_400_000).toISOString();
-  const total = await (await fetch(`${brain.url}/v2/usage?from=${since}`)).json();
-  assert.deepEqual([total.total.attempts, total.total.cost], [CHARGES, brain.cost]);
+  const { total } = await new OrchdClient({ url: brain.url }).usage({ from: since });
+  assert.deepEqual([total.attempts, total.cost], [CHARGES, brain.cost]);
   for (const path of [
     `/v2/usage?from=${since}&by=session`,
     `/v2/usage?from=${since}&by=session&format=csv`,
