@@ -33,6 +33,7 @@ import { bench as stall } from './suites/stall.ts';
 import { bench as submit } from './suites/submit.ts';
 import { bench as takeover } from './suites/takeover.ts';
 import { bench as ttft } from './suites/ttft.ts';
+import { bench as usage } from './suites/usage.ts';
 
 const ALL: readonly Bench[] = [
   raw,
@@ -54,6 +55,7 @@ const ALL: readonly Bench[] = [
   heap,
   restart,
   stall,
+  usage,
   takeover,
   big,
 ];

@@ -32,7 +32,7 @@ test('a cost is rounded up once, and batches take their share of the exact sum',
 });
 
 test('a cost grows with every count and is exact for counts of any size', () => {
-  const count = fc.integer({ min: 0, max: 2 ** 40 });
+  const count = fc.oneof(fc.nat({ max: 100_000 }), fc.integer({ min: 0, max: 2 ** 40 }));
   const tokens = fc.record({
     input: count,
     cacheRead: count,

@@ -93,6 +93,29 @@ const PER_MILLION = 1_000_000n;
  * counts, since a sum of products may exceed what a number can hold.
  */
 export function costOf(rates: Rates, tokens: TokenCounts, other: OtherCounts): number {
+  return smallCost(rates, tokens, other) ?? exactCost(rates, tokens, other);
+}
+
+/**
+ * The same with plain numbers, which every claim and every end can afford; undefined if one of them could be inexact, or
+ * the price has parts that are rare.
+ */
+function smallCost(rates: Rates, tokens: TokenCounts, { images, ms }: OtherCounts): number | undefined {
+  const [input, cacheRead, cacheWrite, output, reasoning, image, request, second, percent] = rates;
+  if (percent !== 100 || (second > 0 && ms > 0)) return undefined;
+  const perToken =
+    countOf(tokens.input) * input +
+    countOf(tokens.cacheRead) * cacheRead +
+    countOf(tokens.cacheWrite) * cacheWrite +
+    countOf(tokens.output) * output +
+    countOf(tokens.reasoning) * reasoning;
+  const perOther = countOf(images) * image + request;
+  if (perToken > Number.MAX_SAFE_INTEGER || perOther > Number.MAX_SAFE_INTEGER / 2) return undefined;
+  const rest = perToken % 1_000_000;
+  return perOther + (perToken - rest) / 1_000_000 + (rest > 0 ? 1 : 0);
+}
+
+function exactCost(rates: Rates, tokens: TokenCounts, other: OtherCounts): number {
   const [input, cacheRead, cacheWrite, output, reasoning, image, request, second, percent] = rates;
   const perToken =
     product(tokens.input, input) +
@@ -110,5 +133,6 @@ export function costOf(rates: Rates, tokens: TokenCounts, other: OtherCounts): n
 }
 
 /** Counts come from providers: what is no whole number from 0 up counts as nothing here, and is refused where it is read. */
-const product = (count: number, rate: number): bigint =>
-  Number.isSafeInteger(count) && count > 0 ? BigInt(count) * BigInt(rate) : 0n;
+const countOf = (count: number): number => (Number.isSafeInteger(count) && count > 0 ? count : 0);
+
+const product = (count: number, rate: number): bigint => BigInt(countOf(count)) * BigInt(rate);

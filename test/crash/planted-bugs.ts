@@ -401,8 +401,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'tokens of the cache are priced twice',
     file: 'src/model/price.ts',
-    find: '    product(tokens.input, input) +\n',
-    replace: '    product(tokens.input + tokens.cacheRead, input) +\n',
+    find: '    countOf(tokens.input) * input +\n',
+    replace: '    countOf(tokens.input + tokens.cacheRead) * input +\n',
     catcher: 'prices',
     says: /✖ every count has its own rate, and is charged once/,
   },

@@ -1,5 +1,7 @@
 /** What was spent is told alike by the command line, the API and the exported ledger, whatever has happened in between. */
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
@@ -10,7 +12,7 @@ import { makeToken } from '../../src/wire/tokens.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { MeteredProvider, type MeteredTries } from '../fakes/metered.ts';
 import { jsonLines, orchd, until } from './cli-process.ts';
-import { LASTING, onStores, placed, within } from './flow-kit.ts';
+import { LASTING, onStores, placed, tempFolder, within } from './flow-kit.ts';
 
 const CONFIG = `
 currency: EUR
@@ -138,6 +140,18 @@ async function assertSaidByCommand(url: string, bill: number, total: UsageTotal)
   const whole = `${Math.floor(bill / 1e6)}.${String(bill % 1e6).padStart(6, '0')}`.replace(/0{1,4}$/, '');
   assert.match(table?.out ?? '', new RegExp(`^total +7 .* ${whole} EUR`, 'm'));
 }
+
+test('an index that is made again from the log has the same charges, each once', async (t) => {
+  const data = tempFolder(t);
+  const provider = new MeteredProvider('seat', ['m']);
+  const first = await brainOn(t, data, provider);
+  await spend(first, provider);
+  const before = await ledgerOf(new OrchdClient({ url: first.url }));
+  await first.stop();
+  for (const suffix of ['', '-wal', '-shm']) rmSync(join(data, `history.sqlite${suffix}`), { force: true });
+  const again = await brainOn(t, data, provider);
+  assert.deepEqual(await ledgerOf(new OrchdClient({ url: again.url })), before);
+});
 
 test('the answers as CSV are those as JSON, and an answer that breaks off goes on behind its last line', async (t) => {
   const provider = new MeteredProvider('seat', ['m']);

@@ -33,6 +33,8 @@ export class Gates {
   /** The kinds of scopes that are limited: the names of others need not be made. */
   #kinds: ReadonlySet<string> = new Set();
   #hasHard = false;
+  /** Whether a limit bounds how many attempts run: only then can a job wait before it is picked. */
+  hasRunning = false;
   #spent: (scope: string) => SpentRecord | undefined = () => undefined;
   #sweep: Iterator<Gate> | undefined;
   /** Gates that hold something up until their window is over. */
@@ -64,6 +66,7 @@ export class Gates {
     this.#table = new LimitTable(ofStarts);
     this.#kinds = new Set(ofStarts.map(({ scope }) => kindOf(scope)));
     this.#hasHard = ofStarts.some(({ hard }) => hard === true);
+    this.hasRunning = ofStarts.some(({ running }) => running !== undefined);
     this.#spent = spent;
     this.#gates.clear();
     this.#sweep = undefined;

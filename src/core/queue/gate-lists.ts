@@ -118,9 +118,10 @@ export class GateLists {
   }
 
   /** Whether jobs that wait for the budget of the gate go before this one. */
-  isBehind(gate: Gate, entry: JobEntry, lane: string, isFree: IsFree): boolean {
+  isBehind(gate: Gate, entry: JobEntry, laneOf: () => string, isFree: IsFree): boolean {
     const list = this.#lists.get(gate);
     if (!list) return false;
+    const lane = laneOf();
     const hasPassed = isLetThrough(entry);
     return (
       (!hasPassed && list.isByBudget && list.hasAhead(entry, lane, 1)) || list.isBehind(entry, lane, isFree)

@@ -77,6 +77,7 @@ export class Queue implements StateFollower {
     }
     entry.readyAt = readyAt;
     if (this.#lists.parkLate(entry)) return;
+    if (!this.gates.hasRunning && entry.job.tries === 0) return this.#enterLane(entry);
     const gates = this.gatesOf(entry, now);
     const full = gates.find((gate) => !isBroad(gate) && this.isFull(gate, entry));
     const lane = (): string => laneKey(needSourceOf(entry));
@@ -118,7 +119,7 @@ export class Queue implements StateFollower {
       const first = this.#firstHeld.get(gate);
       return first !== undefined && first !== entry && isNextInLane(first) && ahead(first, entry);
     }
-    return this.#lists.isBehind(gate, entry, laneKey(needSourceOf(entry)), this.#isFree);
+    return this.#lists.isBehind(gate, entry, () => laneKey(needSourceOf(entry)), this.#isFree);
   }
 
   /** No job of the lane starts before gates let more through, its next job changes, or a backend becomes free. */

@@ -24,6 +24,8 @@ export class StartChecks {
   readonly #ask: StartedAsk;
   readonly #model: string | undefined;
   readonly #now: number;
+  /** The last quote: the backend that is asked last is mostly the one that is chosen. */
+  #quoted: { readonly backend: BackendEntry; readonly quote: Quote } | undefined;
   /** The gates of the job, the narrowest first; without those of seats and pools. */
   readonly gates: readonly Gate[];
 
@@ -42,6 +44,13 @@ export class StartChecks {
   }
 
   quote(backend: BackendEntry): Quote {
+    if (this.#quoted?.backend === backend) return this.#quoted.quote;
+    const found = this.#newQuote(backend);
+    this.#quoted = { backend, quote: found };
+    return found;
+  }
+
+  #newQuote(backend: BackendEntry): Quote {
     const isHard = this.gates.some((gate) => gate.isHard) || this.#seat(backend)?.isHard === true;
     return quote(this.#view, backend, this.#ask, this.#model, isHard, this.#now);
   }
