@@ -159,6 +159,8 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
     })),
   ],
   'GET /v2/prices': [{ status: 200, answer: /"currency":"USD"/ }],
+  'GET /v2/usage': [{ path: '/v2/usage?by=principal,session', status: 200, answer: /"groups":\[/ }],
+  'GET /v2/usage/ledger': [{ status: 200 }],
   'GET /v2/catalog/models': [{ status: 200 }],
   'GET /v2/catalog/routes': [{ status: 200 }],
   'GET /v2/catalog/routes/:id': [{ path: '/v2/catalog/routes/none', status: 404 }],
