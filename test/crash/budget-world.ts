@@ -42,7 +42,8 @@ export const BUDGETS = [
 ] as const;
 
 function requestOf(id: string, work: Work, parent?: string): SubmitRequest {
-  const payload = { prompt: 'p', max_tokens: MAX_TOKENS, ...work };
+  // A hard budget takes no fields whose cost nobody can bound.
+  const payload = { prompt: JSON.stringify(work), max_tokens: MAX_TOKENS };
   const child = parent === undefined ? {} : { parent_id: parent };
   return { job_id: id, type: 'inference', payload, ...child } as SubmitRequest;
 }

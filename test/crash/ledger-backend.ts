@@ -22,7 +22,7 @@ import type { Env } from '../../src/kit/env/env.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';
 import type { Commander } from '../../src/model/worker-wire.ts';
 import type { AppendFile } from './append-file.ts';
-import { type LedgerLine, openLedger, type Plan, readLedger, resultOf, type Work } from './ledger.ts';
+import { type LedgerLine, openLedger, type Plan, readLedger, resultOf, type Work, workOf } from './ledger.ts';
 
 export interface LedgerOptions {
   readonly folder: string;
@@ -84,7 +84,7 @@ export class LedgerBackend implements Backend {
     if (this.#tombstones.has(token))
       return { is: 'refused', error: errorInfo('WORKER_NOT_FOUND', 'tombstoned') };
     if (this.#executions.has(token)) return { is: 'accepted' };
-    const work = JSON.parse(offer.payloadText) as Work;
+    const work = workOf(offer.payloadText);
     if (attempt <= (work.busy ?? 0)) {
       this.#add({ is: 'busy', token });
       return { is: 'busy', retryAfterMs: 10 };

@@ -48,6 +48,12 @@ export interface Work {
   readonly text?: string;
 }
 
+/** The work that a payload asks for: the payload itself, or the text of its prompt. */
+export function workOf(payloadText: string): Work {
+  const payload = JSON.parse(payloadText) as Work & { readonly prompt?: string };
+  return payload.prompt === undefined ? payload : (JSON.parse(payload.prompt) as Work);
+}
+
 /** The result names its token and the payload it was made from, so that a mix-up shows. */
 export function resultOf(token: string, payloadText: string, bytes: number): string {
   const payload = createHash('sha256').update(payloadText).digest('hex').slice(0, 16);

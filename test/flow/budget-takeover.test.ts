@@ -4,7 +4,7 @@ import { OrchdError } from '../../src/model/errors.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { BUDGET, ENGINE, moneyProblems, SLOTS, submitAll } from '../crash/budget-world.ts';
-import type { LedgerLine, Work } from '../crash/ledger.ts';
+import { type LedgerLine, type Work, workOf } from '../crash/ledger.ts';
 import { onStores, start, turns } from './flow-kit.ts';
 import { Stage } from './stage.ts';
 
@@ -22,7 +22,7 @@ class BillingStage extends Stage {
   constructor() {
     super({ slots: SLOTS });
     this.answer = ({ token, payloadText }) => {
-      this.#works.set(token, JSON.parse(payloadText) as Work);
+      this.#works.set(token, workOf(payloadText));
       this.lines.push({ at: 0, is: 'start', token, plan: {} as never });
       return undefined;
     };
