@@ -107,8 +107,6 @@ const NO_ASK: Omit<AskRecord, 'spec'> = {
   modelRef: undefined,
   contextTokens: undefined,
   tokens: undefined,
-  maxOutput: undefined,
-  messages: undefined,
   ancestors: undefined,
   hash: undefined,
   correlationId: undefined,

@@ -23,9 +23,7 @@ export function resolveRoute(turn: Turn, requested: Submission): Resolved {
   const ask = { ...requested, route: route.id, ancestors: ancestorsOf(turn, requested) };
   const place = firstPlace(turn, route, { ask, neededTokens, now: turn.now }, turn.random());
   const entered = { ...ask, spec: { ...spec, model: place.model }, allowedModels: undefined };
-  const submission = resolveModel(turn, entered);
-  const { modelRef, contextTokens } = submission;
-  return { submission, place: { ...place, modelRef, contextTokens } };
+  return { submission: resolveModel(turn, entered), place };
 }
 
 /** The ids of the ancestors that the job will have, from the root down. */

@@ -154,8 +154,15 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     hash: from.hash,
     correlationId: from.correlationId,
   };
-  // Jobs without a text to count have none of these, and most others only the first two: none has the room for them.
   const { maxOutput, messages, images, route } = from;
-  if (images !== undefined || route !== undefined) return { ...ask, maxOutput, messages, images, route };
-  return maxOutput === undefined && messages === undefined ? ask : { ...ask, maxOutput, messages };
+  if (maxOutput === undefined && messages === undefined && images === undefined && route === undefined)
+    return ask;
+  // Absent fields are left out, as the store returns them, and take no room.
+  return {
+    ...ask,
+    ...(maxOutput !== undefined && { maxOutput }),
+    ...(messages !== undefined && { messages }),
+    ...(images !== undefined && { images }),
+    ...(route !== undefined && { route }),
+  };
 }

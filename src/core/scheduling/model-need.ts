@@ -26,8 +26,8 @@ export function longestContext({ backends }: Fleet, model: string): number | und
 
 export interface ModelNeed {
   readonly model: string;
-  readonly modelRef: string | undefined;
-  readonly contextTokens: number | undefined;
+  readonly modelRef?: string;
+  readonly contextTokens?: number;
 }
 
 /** The need of a job for a model by one of its names; `too_long` if no backend can have a context for its tokens. */
@@ -41,7 +41,9 @@ export function modelNeed(
   const longest = known ? known.contextLength : longestContext(fleet, name);
   if (longest !== undefined && tokens !== undefined && tokens > longest) return 'too_long';
   const contextTokens = longest === undefined ? undefined : contextBucket(tokens, longest);
-  return known
-    ? { model: known.id, modelRef: known.ref, contextTokens }
-    : { model: name, modelRef: undefined, contextTokens };
+  return {
+    model: known?.id ?? name,
+    ...(known && { modelRef: known.ref }),
+    ...(contextTokens !== undefined && { contextTokens }),
+  };
 }

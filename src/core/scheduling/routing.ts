@@ -111,8 +111,9 @@ function placeAt(
   return {
     at,
     ...(need === 'too_long' ? { model } : need),
-    neededTokens,
-    leaveAt: mayLeave ? now + waitMs : undefined,
+    // Absent fields are left out, as the store returns them.
+    ...(neededTokens !== undefined && { neededTokens }),
+    ...(mayLeave && { leaveAt: now + waitMs }),
     left,
   };
 }
@@ -123,9 +124,10 @@ function reasonToLeave(view: StartView, step: RouteStep, routing: Routing): Rout
   if (time && on.includes('time') && !isWithin(time, now)) return 'time';
   const need = modelNeed(view.state, view.queue.fleet, model, neededTokens);
   if (need === 'too_long') return on.includes('too_long') ? 'too_long' : undefined;
-  const source: NeedSource = { ...need, spec: { ...ask.spec, model: need.model } };
+  const { modelRef, contextTokens } = need;
+  const source: NeedSource = { modelRef, contextTokens, spec: { ...ask.spec, model: need.model } };
   const lane = view.queue.fleet.findOrCreateLane(source);
-  const isStartable = need.modelRef !== undefined && lane.backends.length === 0;
+  const isStartable = modelRef !== undefined && lane.backends.length === 0;
   const why = isStartable ? undefined : whyUnusable(lane, now).find((reason) => on.includes(reason));
   if (why !== undefined) return why;
   return on.includes('budget') && isOverBudget(view, lane, ask, need.model, now) ? 'budget' : undefined;
