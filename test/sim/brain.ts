@@ -62,6 +62,7 @@ export class SimBrain {
   readonly #world: World;
   readonly #disk: SimDisk;
   readonly #backendsOf: (life: { readonly alive: boolean }) => Backend[];
+  readonly #settings: RuntimeSettings;
   #life: Life | undefined;
   boots = 0;
   crashes = 0;
@@ -74,7 +75,13 @@ export class SimBrain {
   refused: Error | undefined;
 
   /** `backendsOf` makes the backends of one life of the brain. */
-  constructor(world: World, disk: SimDisk, backendsOf: (life: { readonly alive: boolean }) => Backend[]) {
+  constructor(
+    world: World,
+    disk: SimDisk,
+    backendsOf: (life: { readonly alive: boolean }) => Backend[],
+    settings: RuntimeSettings = SETTINGS,
+  ) {
+    this.#settings = settings;
     this.#world = world;
     this.#disk = disk;
     this.#backendsOf = backendsOf;
@@ -113,7 +120,7 @@ export class SimBrain {
     });
     const backends = this.#backendsOf(life);
     const { isCopy } = this;
-    life.orchestrator = new Orchestrator({ env, store, backends, settings: SETTINGS, isCopy });
+    life.orchestrator = new Orchestrator({ env, store, backends, settings: this.#settings, isCopy });
     this.#life = life;
     this.#world.note(`boot ${this.boots}`);
     life.orchestrator.start().then(

@@ -12,6 +12,7 @@ import { FOLDER, SETTINGS, SimBrain } from './brain.ts';
 import { check } from './check.ts';
 import { Clients, endOf } from './clients.ts';
 import { checkCounts, checkIndexes, checkLedgers, checkNotBefore, replay } from './invariants.ts';
+import { checkGates, checkSettled, LIMITS, PRICES } from './money-rules.ts';
 import { answer, readChanges } from './read-changes.ts';
 
 export interface Outcome {
@@ -29,6 +30,9 @@ const FAULTY_MS = 12_000;
 const SETTLE_MS = 600_000;
 const STEPS_MS = [40_000, 200_000, 7_200_000, 20 * 86_400_000];
 const KEEPS_FOLDERS_EVERY = 5;
+/** One world in this many has limits and prices. */
+const LIMITED_EVERY = 2;
+const LIMITED = { ...SETTINGS, engine: { ...SETTINGS.engine, limits: LIMITS, prices: PRICES } };
 /** The share of worlds in which a backup is restored. */
 const RESTORES = 0.3;
 /** Added to the number of a job in its body, when its id is used again. */
@@ -56,8 +60,11 @@ class Simulation {
     this.disk = new SimDisk(this.world);
     const count = 1 + this.world.random.int(3);
     this.executors = Array.from({ length: count }, (_, at) => this.#executor(at));
-    this.brain = new SimBrain(this.world, this.disk, (life) =>
-      this.executors.map((executor) => new FakeLine(executor, life)),
+    this.brain = new SimBrain(
+      this.world,
+      this.disk,
+      (life) => this.executors.map((executor) => new FakeLine(executor, life)),
+      seed % LIMITED_EVERY === 0 ? LIMITED : SETTINGS,
     );
     this.clients = new Clients(this.world, this.brain);
   }
@@ -245,6 +252,7 @@ class Simulation {
     if (this.#lastChecked === engine.state.seq) return;
     this.#lastChecked = engine.state.seq;
     checkIndexes(engine);
+    checkGates(engine);
   }
 
   #isSettled(): boolean {
@@ -274,7 +282,9 @@ class Simulation {
     await this.world.runUntil(() => this.brain.up !== undefined, 60_000);
     const brain = this.brain.up;
     check(brain !== undefined, 'it starts again');
-    const stories = replay(await readChanges(this.world, this.disk));
+    const changes = await readChanges(this.world, this.disk);
+    const stories = replay(changes);
+    checkSettled(engineOf(brain), changes);
     for (const told of this.clients.told.values()) {
       const job = await answer(this.world, brain.get(told.id));
       check(isTerminal(job.state), `${told.id} has ended`);
