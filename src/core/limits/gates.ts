@@ -25,6 +25,8 @@ const BROAD = new Set(['global', 'model', 'pool', 'seat']);
 export class Gates {
   /** Raised when a gate may let through more than before: lanes that were held up are looked at again. */
   version = 0;
+  /** Raised when gates were dropped: one that was looked up before may be another object now. */
+  generation = 0;
   /** Gates whose spent record is out of date. */
   readonly dirty = new Set<Gate>();
   readonly #maxGates: number;
@@ -69,6 +71,7 @@ export class Gates {
     this.hasRunning = ofStarts.some(({ running }) => running !== undefined);
     this.#spent = spent;
     this.#gates.clear();
+    this.generation++;
     this.#sweep = undefined;
     this.dirty.clear();
     this.#shut.clear();
@@ -229,7 +232,9 @@ export class Gates {
         continue;
       }
       this.#roll(value, now);
-      if (value.isIdle && !this.dirty.has(value)) this.#gates.delete(value.name);
+      if (!value.isIdle || this.dirty.has(value)) continue;
+      this.#gates.delete(value.name);
+      this.generation++;
     }
   }
 }

@@ -55,6 +55,15 @@ export class Queue implements StateFollower {
   readonly gates = new Gates();
   readonly #retries: Retries;
   readonly #lists = new GateLists((gate) => this.#retries.hold(gate));
+  #lastLimitGates:
+    | {
+        readonly entry: JobEntry;
+        readonly now: number;
+        readonly model: string | undefined;
+        readonly gates: readonly Gate[];
+        readonly generation: number;
+      }
+    | undefined;
   /** Lanes with jobs of routes. */
   readonly #routedLanes = new Set<Lane>();
   /** Of each broad gate whose budget holds up lanes: the first of the jobs that are next there. */
@@ -134,9 +143,20 @@ export class Queue implements StateFollower {
 
   /** The gates that an attempt of the job passes, the narrowest first; without those of seats and pools. */
   gatesOf(entry: JobEntry, now: number): readonly Gate[] {
-    const gates = this.gates.isEmpty ? NO_GATES : this.gates.of(entry.ask, modelOf(entry), now);
+    const gates = this.gates.isEmpty ? NO_GATES : this.#limitGates(entry, now);
     if (entry.job.tries === 0 || !this.#hasProvider(entry)) return gates;
     return [...this.#retries.of(entry, now), ...gates];
+  }
+
+  /** The gates of limits. A claim needs those that its decision has just looked up. */
+  #limitGates(entry: JobEntry, now: number): readonly Gate[] {
+    const model = modelOf(entry);
+    const last = this.#lastLimitGates;
+    const isSame = last?.entry === entry && last.now === now && last.model === model;
+    if (isSame && last.generation === this.gates.generation) return last.gates;
+    const gates = this.gates.of(entry.ask, model, now);
+    this.#lastLimitGates = { entry, now, model, gates, generation: this.gates.generation };
+    return gates;
   }
 
   /** Whether a backend that could run the job has a provider. */
@@ -267,9 +287,9 @@ export class Queue implements StateFollower {
 
   #passGates(entry: JobEntry, { backend, bill }: AttemptRecord, now: number): void {
     if (this.gates.isEmpty) return;
-    const gates = this.gates.of(entry.ask, modelOf(entry), now);
+    const limited = this.#limitGates(entry, now);
     const seat = this.gates.seat(backend, now);
-    if (seat) gates.push(seat);
+    const gates = seat ? [...limited, seat] : limited;
     entry.quota = gates;
     this.gates.begin(gates, bill?.reserved ?? 0);
   }
