@@ -248,7 +248,9 @@ export class MoneyWalk {
     this.limits = this.limits.map((limit) => (limit.running === 0 ? { ...limit, running: 1 } : limit));
     this.kit.setLimits(...this.limits);
     this.check();
-    for (let round = 0; round < 300 && this.#live.length > 0; round++) {
+    // The attempt of a job that was cancelled stays open until its executor has confirmed the end.
+    const isLeft = (): boolean => this.#live.length > 0 || this.kit.engine.state.open.size > 0;
+    for (let round = 0; round < 300 && isLeft(); round++) {
       for (const { token } of [...this.kit.engine.state.open.values()]) {
         this.kit.step({ type: 'outcome', token, outcome: SUCCESS });
         this.check();
