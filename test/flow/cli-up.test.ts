@@ -291,7 +291,7 @@ describe('token', () => {
     const ada = await orchd(['token', 'create', 'ada', '--role', 'admin'], inData);
     await orchd(['token', 'create', 'bob', '--role', 'read', '--tenant', 'lab'], inData);
     const table = linesOf((await orchd(['token', 'list'], inData)).out);
-    assert.match(table[0]!, /^ID +NAME +ROLE +TENANT +CREATED$/);
+    assert.match(table[0]!, /^ID +NAME +ROLE +TENANT +CREATED +MAY USE$/);
     assert.match(table[2]!, /^[0-9a-f]{8} +bob +read +lab +\d{4}-/);
     const [entry] = jsonLines((await orchd(['token', 'list', '--json'], inData)).out);
     assert.deepEqual(Object.keys(entry!), ['id', 'name', 'role', 'tenant', 'created_at']);
