@@ -130,14 +130,14 @@ test('orchd routes sets, lists and deletes them; what is wrong is named and chan
     file,
     'steps:\n  - model: small\n    on: [wait_ms]\n    wait_ms: 5000\n  - model: large\n    on: []\n',
   );
-  const run = (...words: string[]) => orchd(['routes', ...words, '--server', server.url]);
+  const run = (...words: string[]) => orchd(['routes', ...words, '--url', server.url]);
   const set = await run('set', 'cheap', file);
   assert.equal(set.code, 0, set.err);
-  assert.match(set.out, /^cheap\n {2}1\. small; goes on after: a wait of 5 s\n {2}2\. large\n$/);
+  assert.match(set.out, /^cheap\n {2}1\. small; goes on after: a wait of 5(?:\.0)? s\n {2}2\. large\n$/);
   assert.match((await run()).out, /^best\n[\s\S]*^cheap\n/m);
   writeFileSync(file, 'steps:\n  - model: cheap\n    on: []\n');
   const itself = await run('set', 'cheap', file);
-  assert.equal(itself.code, 1);
+  assert.equal(itself.code, 2);
   assert.match(itself.err, /names itself/);
   assert.equal((await run('delete', 'cheap')).code, 0);
   assert.equal((await run('delete', 'cheap')).code, 1);

@@ -24,6 +24,8 @@ const job = {
   job_id: HOSTILE,
   type: HOSTILE,
   model: HOSTILE,
+  route: { name: HOSTILE, model: HOSTILE, left: [{ model: HOSTILE, why: HOSTILE }] },
+  cost: { amount: 1, assumed: 1, reserved: 1 },
   priority: HOSTILE,
   agent: HOSTILE,
   session_id: HOSTILE,
@@ -77,6 +79,7 @@ const status = {
   backends: [
     { name: HOSTILE, kind: HOSTILE, slots: HOSTILE, models: [HOSTILE], types: null },
     { name: HOSTILE, kind: HOSTILE, slots: 1, problem: HOSTILE },
+    { name: HOSTILE, kind: HOSTILE, slots: 1, up: true, rests: { until: 1, why: HOSTILE } },
   ],
   models: [
     {
@@ -123,6 +126,26 @@ const pool = {
     },
   ],
 };
+const routes = [
+  {
+    route: HOSTILE,
+    steps: [
+      { model: HOSTILE, on: [HOSTILE, 'time'], time: { from: HOSTILE, to: HOSTILE, time_zone: HOSTILE } },
+      { model: HOSTILE, on: [], weight: HOSTILE },
+    ],
+  },
+];
+const prices = [{ model: HOSTILE, seat: HOSTILE, valid_from: HOSTILE, input: 1, request: 1 }];
+const sums = { attempts: 1, input: 1, cache_read: 0, cache_write: 0, output: 1, reasoning: 0, cost: 1 };
+const usage = {
+  from: 0,
+  to: 1,
+  time_zone: 'UTC',
+  currency: HOSTILE,
+  by: ['model'],
+  total: { ...sums, assumed: 1, overrun: 1, unpriced: 1 },
+  groups: [{ ...sums, group: { model: HOSTILE } }],
+};
 const EVENTS = [
   ['queued', { job_id: HOSTILE }],
   [HOSTILE.replace(/[\r\n]/g, ''), { text: HOSTILE }],
@@ -165,6 +188,16 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     send(404, { error: { code: 'NOT_FOUND', message: HOSTILE, next: HOSTILE, retriable: false } });
   } else if (url === '/v2/meta/status') {
     send(200, status);
+  } else if (url === '/v2/catalog/routes') {
+    send(200, { routes });
+  } else if (url.startsWith('/v2/catalog/routes/')) {
+    send(200, routes[0] ?? {});
+  } else if (url === '/v2/prices') {
+    send(200, { currency: HOSTILE, prices });
+  } else if (url.startsWith('/v2/usage')) {
+    send(200, usage);
+  } else if (url.startsWith('/v2/seats/')) {
+    send(200, { seat: HOSTILE, was_paused: true });
   } else if (url === '/v2/pools') {
     send(200, { pools: [pool] });
   } else if (url.includes('/events')) {
@@ -230,6 +263,29 @@ const CALLS: Record<string, () => string[][]> = {
   status: () => [at(), ['--json', ...at()], [HOSTILE]],
   models: () => [at(), ['--json', ...at()], [HOSTILE]],
   pools: () => [at(), ['--json', ...at()], [HOSTILE]],
+  routes: () => [
+    at(),
+    ['--json', ...at()],
+    ['set', 'a', file('route.yaml', 'steps: []'), ...at()],
+    ['set', 'a', yaml(), ...at()],
+    ['set', 'a', HOSTILE.replaceAll('\0', '')],
+    ['delete', 'refuse', ...at()],
+    [HOSTILE],
+  ],
+  prices: () => [at(), ['--json', ...at()], ['set', yaml(), ...at()], [HOSTILE]],
+  usage: () => [
+    at(),
+    ['--json', ...at()],
+    ['--csv', ...at()],
+    ['--by', HOSTILE, ...at()],
+    ['--from', HOSTILE],
+    ['--since', HOSTILE],
+  ],
+  resume: () => [
+    ['a', ...at()],
+    ['a', '--json', ...at()],
+    ['refuse', ...at()],
+  ],
   config: () => [
     ['check', yaml()],
     ['check', '--json', yaml()],
