@@ -1,6 +1,6 @@
 /**
  * Kills the brain at every operation of a fixed workload, and again at every operation of the recoveries that
- * follow. Of operations of one kind that come again and again in a chapter or a recovery one of eight is taken, and all of
+ * follow. Of operations of one kind that come again and again in a chapter or a recovery one of 24 is taken, and all of
  * the first ones; `CRASH_ALL=1` takes them all. `CRASH_ONLY=text` takes only the operations whose name contains it and
  * leaves the recoveries alone.
  */
@@ -111,7 +111,7 @@ test('killed at any operation of a recovery, the next recovery comes to the same
 });
 
 /** The first of a kind in a chapter are all different; later ones are much alike. */
-const FIRST_OF_A_CHAPTER = 3;
+const FIRST_OF_A_CHAPTER = 2;
 /** A recovery has few of each kind, and there are many recoveries. */
 const FIRST_OF_A_RECOVERY = 1;
 
@@ -125,7 +125,7 @@ function chosen<K extends { readonly name: string; readonly torn?: boolean }>(
     const kind = `${kindOf(name)} ${torn}`;
     const before = seen.get(kind) ?? 0;
     seen.set(kind, before + 1);
-    return process.env['CRASH_ALL'] === '1' || before < first || before % 8 === 7;
+    return process.env['CRASH_ALL'] === '1' || before < first || before % 24 === 23;
   });
 }
 

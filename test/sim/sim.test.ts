@@ -1,5 +1,5 @@
 /**
- * A thousand worlds: brain and journal over a disk that loses what was not synced, executors that misbehave,
+ * Hundreds of worlds: brain and journal over a disk that loses what was not synced, executors that misbehave,
  * crashes at any await. A failing seed replays with `npm run sim -- --seed S`.
  */
 import assert from 'node:assert/strict';
@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { simulateGateway } from './gateway/simulate.ts';
 import { type Outcome, simulate } from './simulate.ts';
 
-const SEEDS = 1000;
+const SEEDS = 400;
 const FAULTS = ['kill', 'power-cut', 'disk-full', 'failed-sync', 'checkpoint', 'forget', 'partition'];
 
 test('in every world each acknowledged job ends exactly once and none is run twice', async (context) => {
