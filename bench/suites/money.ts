@@ -17,16 +17,31 @@ limits:
   - {scope: "agent:*", cost_budget: ${BUDGET}, window: day, hard: true}
 `;
 
+/** Windows of each brain, by turns: the machine's own speed changes by a third from one second to the next. */
+const TURNS = 8;
+
 interface Args extends CycleShape {
   readonly folder: string;
-  readonly isPriced: boolean;
 }
 
-export async function measure({ folder, isPriced, ...shape }: Args): Promise<Values> {
-  const system = await openOrchd(folder, shape.inFlight, isPriced ? { config: CONFIG } : {});
-  const values = await cycles(system, folder, shape);
-  await system.close();
-  return values;
+/** Both brains are in one process, and measured by turns. Returns the mean of each value over all turns. */
+export async function measure({ folder, ...shape }: Args): Promise<{ plain: Values; priced: Values }> {
+  const plain = await openOrchd(join(folder, 'plain'), shape.inFlight);
+  const priced = await openOrchd(join(folder, 'priced'), shape.inFlight, { config: CONFIG });
+  const turns = { plain: [] as Values[], priced: [] as Values[] };
+  for (let turn = 0; turn < TURNS; turn++) {
+    turns.plain.push(await cycles(plain, folder, shape));
+    turns.priced.push(await cycles(priced, folder, shape));
+  }
+  await Promise.all([plain.close(), priced.close()]);
+  return { plain: means(turns.plain), priced: means(turns.priced) };
+}
+
+function means(turns: readonly Values[]): Values {
+  const names = Object.keys(turns[0] ?? {});
+  const mean = (name: string): number =>
+    turns.reduce((sum, values) => sum + Number(values[name] ?? 0), 0) / turns.length;
+  return Object.fromEntries(names.map((name) => [name, mean(name)]));
 }
 
 export const bench: Bench = {
@@ -35,13 +50,13 @@ export const bench: Bench = {
   rounds: 'every',
   async run(options) {
     const folder = join(options.folder, 'money');
-    const rows: Row[] = [];
-    for (const isPriced of [false, true]) {
-      const args = { folder, isPriced, inFlight: 64, ...windowOf(options) };
-      const values = await inChild({ measure, url: import.meta.url }, args);
-      rows.push({ case: isPriced ? 'cycle@64, budgets' : 'cycle@64, no budgets', values });
-      rmSync(folder, { recursive: true });
-    }
+    const args = { folder, inFlight: 64, ...windowOf(options) };
+    const { plain, priced } = await inChild({ measure, url: import.meta.url }, args);
+    rmSync(folder, { recursive: true });
+    const rows: Row[] = [
+      { case: 'cycle@64, no budgets', values: plain },
+      { case: 'cycle@64, budgets', values: priced },
+    ];
     return rows;
   },
 };

@@ -112,11 +112,15 @@ export const shiftJob = (job: JobRecord, byMs: number, deadlineFrom: number | un
 const shifted = (at: number | undefined, byMs: number): number | undefined =>
   at === undefined ? undefined : at + byMs;
 
-type NewAttemptFields = Pick<AttemptRecord, 'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at'>;
+type NewAttemptFields = Pick<
+  AttemptRecord,
+  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model'
+>;
 
 /** The record of an attempt that is about to be offered to a backend; it is durable before the offer is sent. */
-export function newAttempt({ job, n, backend, registry, epoch, at }: NewAttemptFields): AttemptRecord {
-  return {
+export function newAttempt(fields: NewAttemptFields): AttemptRecord {
+  const { job, n, backend, registry, epoch, at, bill, model } = fields;
+  const attempt: AttemptRecord = {
     v: 2,
     job,
     n,
@@ -130,7 +134,9 @@ export function newAttempt({ job, n, backend, registry, epoch, at }: NewAttemptF
     outcome: undefined,
     error: undefined,
     kill: undefined,
+    bill,
   };
+  return model === undefined ? attempt : { ...attempt, model };
 }
 
 type AttemptFields = Partial<Omit<AttemptRecord, 'v' | 'state' | 'job' | 'n' | 'backend'>>;
@@ -152,15 +158,13 @@ export const end = (
   attempt: AttemptRecord,
   at: number,
   outcome: NonNullable<AttemptRecord['outcome']>,
-  { error, usage, bill }: Partial<Pick<AttemptRecord, 'error' | 'usage' | 'bill'>> = {},
+  { error, usage, bill = attempt.bill }: Partial<Pick<AttemptRecord, 'error' | 'usage' | 'bill'>> = {},
 ): AttemptRecord =>
-  moveAttempt(attempt, 'ended', {
-    endedAt: at,
-    outcome,
-    error,
-    ...(usage && { usage }),
-    ...(bill && { bill }),
-  });
+  moveAttempt(
+    attempt,
+    'ended',
+    usage ? { endedAt: at, outcome, error, bill, usage } : { endedAt: at, outcome, error, bill },
+  );
 
 /** The executor does not answer, or has forgotten the attempt: it may run, may have run, or may never have started. */
 export const loseAttempt = (attempt: AttemptRecord, epoch: number): AttemptRecord =>

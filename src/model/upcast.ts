@@ -126,6 +126,7 @@ const NO_ATTEMPT: AttemptRecord = {
   outcome: undefined,
   error: undefined,
   kill: undefined,
+  bill: undefined,
 };
 
 const NO_LEASE: LeaseRecord = {

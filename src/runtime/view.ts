@@ -48,9 +48,9 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
     attempts: attempts.map(attemptView),
     payload_bytes: ask.payloadBytes,
   };
-  const counts = attempts.flatMap(({ usage }) => usage ?? []);
+  const counts = attempts.map(({ usage }) => usage).filter((usage) => usage !== undefined);
   if (counts.length > 0) view.usage = usageView(counts.reduce(sumOf));
-  const bills = attempts.flatMap(({ bill }) => bill ?? []);
+  const bills = attempts.map(({ bill }) => bill).filter((bill) => bill !== undefined);
   if (bills.length > 0) view.cost = costView(bills);
   if (ask.spec.key !== undefined) view.key = ask.spec.key;
   if (ask.spec.session_id !== undefined) view.session_id = ask.spec.session_id;
@@ -93,12 +93,12 @@ function attemptView(attempt: AttemptRecord): AttemptView {
   return view;
 }
 
-const billView = ({ reserved, isBound, cost, basis }: Bill): NonNullable<AttemptView['cost']> => ({
-  reserved,
-  is_bound: isBound,
-  ...(cost !== undefined && { amount: cost }),
-  ...(basis !== undefined && { basis }),
-});
+function billView({ reserved, isBound, cost, basis }: Bill): NonNullable<AttemptView['cost']> {
+  const view: Mutable<NonNullable<AttemptView['cost']>> = { reserved, is_bound: isBound };
+  if (cost !== undefined) view.amount = cost;
+  if (basis !== undefined) view.basis = basis;
+  return view;
+}
 
 function costView(bills: readonly Bill[]): JobCost {
   const sum = { amount: 0, assumed: 0, reserved: 0 };

@@ -8,7 +8,8 @@ import type { Submission } from './submission.ts';
 
 export function checkCost(turn: Turn, submission: Submission): void {
   if (!turn.queue.gates.hasHard) return;
-  const ask = { ...submission, ancestors: ancestorsOf(turn, submission) };
+  const ancestors = ancestorsOf(turn, submission);
+  const ask = ancestors ? { ...submission, ancestors } : submission;
   const checks = new StartChecks(turn, ask, submission.spec.model, turn.now);
   let refusal: OrchdError | undefined;
   for (const backend of turn.fleet.findOrCreateLane(submission).backends) {

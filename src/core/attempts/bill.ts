@@ -45,7 +45,8 @@ function pricedMs(turn: Turn, { ask }: JobEntry, { acceptedAt }: AttemptRecord, 
   return isBound ? Math.min(ms, ask.spec.timeout_ms ?? ms) : ms;
 }
 
-const hasTokenRates = ({ rates }: Bill): boolean => rates.slice(0, 5).some((rate) => rate > 0);
+const hasTokenRates = ({ rates: [input, cacheRead, cacheWrite, output, reasoning] }: Bill): boolean =>
+  input > 0 || cacheRead > 0 || cacheWrite > 0 || output > 0 || reasoning > 0;
 
 /** Nothing was done for the attempt. */
 export const billOfNothing = ({ bill }: AttemptRecord): Closed =>

@@ -8,7 +8,9 @@
  */
 import type { SpentRecord } from '../../model/limit-records.ts';
 import { BudgetWindow } from './budget-window.ts';
-import type { Limit } from './limit.ts';
+import { kindOf, type Limit } from './limit.ts';
+
+const BROAD: ReadonlySet<string> = new Set(['global', 'model', 'pool', 'seat']);
 
 /** Shares of a budget, in percent, at which people are warned. */
 const WARN_SHARES = [100, 80, 50] as const;
@@ -16,6 +18,9 @@ const WARN_SHARES = [100, 80, 50] as const;
 export class Gate {
   readonly name: string;
   readonly limit: Limit;
+  /** Whether the gate holds up all jobs of a lane alike. */
+  readonly isBroad: boolean;
+  readonly isHard: boolean;
   readonly #window: BudgetWindow;
   /** Open attempts, also those that use no slot any more because their executor is gone. */
   open = 0;
@@ -33,16 +38,14 @@ export class Gate {
   constructor(name: string, limit: Limit, now: number) {
     this.name = name;
     this.limit = limit;
+    this.isBroad = BROAD.has(kindOf(name));
+    this.isHard = limit.hard === true && limit.costBudget !== undefined;
     this.#window = new BudgetWindow(limit, now);
   }
 
   /** Whether the gate limits how many attempts may start, whatever they cost. */
   get limitsStarts(): boolean {
     return this.limit.running !== undefined;
-  }
-
-  get isHard(): boolean {
-    return this.limit.hard === true && this.limit.costBudget !== undefined;
   }
 
   /** How many more attempts may run. */

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { SPEC } from '../../../test/fakes/engine-kit.ts';
 import { specOf } from '../../model/job-spec.ts';
 import { DEFAULT_TENANT } from '../../model/records.ts';
-import { type GatedAsk, Gates, isBroad } from './gates.ts';
+import { type GatedAsk, Gates } from './gates.ts';
 import { type Limit, LimitTable } from './limit.ts';
 
 const HOUR = 3_600_000;
@@ -36,7 +36,7 @@ describe('the gates of a job', () => {
       found.map(({ name }) => name),
       [...names, 'tenant:default', 'model:m', 'global'],
     );
-    assert.deepEqual(found.filter(isBroad).length, 2);
+    assert.deepEqual(found.filter(({ isBroad }) => isBroad).length, 2);
   });
 
   test('are those of its own tree without ancestors, and none of what it has not', () => {
@@ -55,6 +55,35 @@ describe('the gates of a job', () => {
       found.map(({ name }) => name),
       ['agent:acme/a', 'own-agent:acme/a'],
     );
+  });
+
+  test('are found anew for another caller, tenant, route or model of the same agent, and in a new window', () => {
+    const scopes = ['agent:*', 'token:*', 'route:*', 'tenant:*', 'model:*'];
+    const hourly = { costBudget: 9, window: 'hour' as const };
+    const gates = gatesOf(scopes.map((scope) => ({ scope, ...hourly })));
+    const namesOf = (more: Partial<GatedAsk>, model?: string): string[] =>
+      gates.of(ask('a', more), model, 0).map(({ name }) => name);
+    const first = namesOf({});
+    assert.deepEqual(first, ['agent:default/a', 'token:key', 'tenant:default']);
+    assert.deepEqual(namesOf({ submittedBy: 'other' }), ['agent:default/a', 'token:other', 'tenant:default']);
+    assert.deepEqual(namesOf({ route: 'r' }), ['agent:default/a', 'token:key', 'route:r', 'tenant:default']);
+    assert.deepEqual(namesOf({}, 'm'), ['agent:default/a', 'token:key', 'tenant:default', 'model:m']);
+    assert.deepEqual(namesOf({ tenant: 'acme' }), ['agent:acme/a', 'token:acme/key', 'tenant:acme']);
+    assert.deepEqual(namesOf({}), first);
+    for (const gate of gates.of(ask('a'), undefined, 0)) gate.settled = 5;
+    const later = gates.of(ask('a'), undefined, HOUR);
+    assert.deepEqual(
+      later.map(({ settled }) => settled),
+      [0, 0, 0],
+    );
+  });
+
+  test('of other limits are other ones', () => {
+    const gates = gatesOf([{ scope: 'agent:*', running: 1 }]);
+    const [before] = gates.of(ask('a'), undefined, 0);
+    gates.configure([{ scope: 'agent:*', running: 2 }], () => undefined);
+    const [after] = gates.of(ask('a'), undefined, 0);
+    assert.deepEqual([before?.room, after?.room], [1, 2]);
   });
 
   test('are none without a limit of starts', () => {

@@ -13,14 +13,25 @@ import { isStartLimit, kindOf, type Limit, LimitTable, ownScope, patternOf, scop
 
 /** More gates than these share one by the pattern of their limit: stricter than a gate each, never laxer. */
 const MAX_GATES = 100_000;
-const SWEPT_PER_CALL = 2;
+/** Idle gates are looked for in every so many look-ups, twice as many gates at once. */
+const CALLS_PER_SWEEP = 16;
+/** Callers whose gates are remembered. */
+const MAX_KNOWN = 1000;
 /** Gates that one read looks at. */
 const MAX_LOOKED = 10_000;
 
 /** The fields of a job that decide which gates it passes. */
-export type GatedAsk = Pick<AskRecord, 'id' | 'tenant' | 'submittedBy' | 'spec' | 'route' | 'ancestors'>;
+export type GatedAsk = Pick<AskRecord, 'id' | 'tenant' | 'submittedBy' | 'spec' | 'route'> &
+  Partial<Pick<AskRecord, 'ancestors'>>;
 
-const BROAD = new Set(['global', 'model', 'pool', 'seat']);
+/** The gates that were found for an agent, and all else that decided which ones they are. */
+interface KnownGates extends Pick<AskRecord, 'tenant' | 'submittedBy' | 'route'> {
+  readonly model: string | undefined;
+  readonly gates: readonly Gate[];
+}
+
+/** The kinds of scopes that are another one for nearly every job. */
+const FLEETING = ['session', 'root'].flatMap((kind) => [kind, ownScope(kind)]);
 
 export class Gates {
   /** Raised when a gate may let through more than before: lanes that were held up are looked at again. */
@@ -39,6 +50,10 @@ export class Gates {
   hasRunning = false;
   #spent: (scope: string) => SpentRecord | undefined = () => undefined;
   #sweep: Iterator<Gate> | undefined;
+  #callsUntilSweep = CALLS_PER_SWEEP;
+  /** The gates found last for an agent; empty while fleeting scopes are limited. Looking names up takes longer. */
+  readonly #known = new Map<string, KnownGates>();
+  #isKnowable = true;
   /** Gates that hold something up until their window is over. */
   readonly #shut = new Set<Gate>();
   /** No window of a gate in `#shut` is over before this instant. */
@@ -70,8 +85,9 @@ export class Gates {
     this.#hasHard = ofStarts.some(({ hard }) => hard === true);
     this.hasRunning = ofStarts.some(({ running }) => running !== undefined);
     this.#spent = spent;
+    this.#isKnowable = !FLEETING.some((kind) => this.#kinds.has(kind));
     this.#gates.clear();
-    this.generation++;
+    this.#forget();
     this.#sweep = undefined;
     this.dirty.clear();
     this.#shut.clear();
@@ -81,10 +97,25 @@ export class Gates {
   }
 
   /** The gates that an attempt of this job passes, the narrowest first; without that of its seat. */
-  of(ask: GatedAsk, model: string | undefined, now: number): Gate[] {
+  of(ask: GatedAsk, model: string | undefined, now: number): readonly Gate[] {
+    if (this.isEmpty) return NONE;
+    if (--this.#callsUntilSweep === 0) this.#sweepSome(now);
+    if (!this.#isKnowable) return this.#find(ask, model, now);
+    const { tenant, submittedBy, route, spec } = ask;
+    const known = this.#known.get(spec.agent);
+    if (known && known.tenant === tenant && known.submittedBy === submittedBy)
+      if (known.route === route && known.model === model) {
+        for (const gate of known.gates) this.#roll(gate, now);
+        return known.gates;
+      }
+    const gates = this.#find(ask, model, now);
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
+    this.#known.set(spec.agent, { tenant, submittedBy, route, model, gates });
+    return gates;
+  }
+
+  #find(ask: GatedAsk, model: string | undefined, now: number): readonly Gate[] {
     const gates: Gate[] = [];
-    if (this.isEmpty) return gates;
-    this.#sweepSome(now);
     const { tenant, submittedBy, spec, route, ancestors } = ask;
     const add = (kind: string, scope: () => string): void => {
       if (this.#kinds.has(kind)) this.#add(gates, scope(), now);
@@ -224,22 +255,26 @@ export class Gates {
 
   /** Drops idle gates. One whose window is over is stored first, so that its spent record goes too. */
   #sweepSome(now: number): void {
-    for (let looked = 0; looked < SWEPT_PER_CALL; looked++) {
+    this.#callsUntilSweep = CALLS_PER_SWEEP;
+    for (let looked = 0; looked < 2 * CALLS_PER_SWEEP; looked++) {
       this.#sweep ??= this.#gates.values();
       const { value, done } = this.#sweep.next();
       if (done) {
         this.#sweep = undefined;
-        continue;
+        return;
       }
       this.#roll(value, now);
       if (!value.isIdle || this.dirty.has(value)) continue;
       this.#gates.delete(value.name);
-      this.generation++;
+      this.#forget();
     }
+  }
+
+  /** Gates that were found before may be other objects now. */
+  #forget(): void {
+    this.generation++;
+    this.#known.clear();
   }
 }
 
 const NONE: readonly Gate[] = [];
-
-/** Whether a gate holds up all jobs of a lane alike. */
-export const isBroad = ({ name }: Gate): boolean => BROAD.has(kindOf(name));

@@ -1,6 +1,6 @@
 /** What an attempt can cost at most, and what it is likely to cost, before anything is known of its use. */
 import type { JobSpec } from '../../model/job-spec.ts';
-import { costOf, type Rates } from '../../model/price.ts';
+import { costOf } from '../../model/price.ts';
 import type { AskRecord } from '../../model/records.ts';
 import type { Price } from './price-book.ts';
 
@@ -21,7 +21,7 @@ export function boundOf(
   ask: BoundedAsk,
   timeoutMs: number | undefined = ask.spec.timeout_ms,
 ): number | undefined {
-  const rates = dearest(price.rates);
+  const rates = price.dearest;
   const [perInput, , , perOutput] = rates;
   const input = perInput === 0 ? 0 : mostInput(price, ask);
   const output = perOutput === 0 ? 0 : ask.maxOutput;
@@ -38,22 +38,6 @@ function mostInput(price: Price, { payloadBytes, messages = 1, images = 0 }: Bou
   if (images > 0 && price.imageTokens === undefined) return undefined;
   const ofImages = images === 0 ? 0 : images * (price.imageTokens ?? 0);
   return payloadBytes + messages * price.messageOverhead + price.requestOverhead + ofImages;
-}
-
-/** The rates with each token of the input, and of the output, at the dearest rate that it can have. */
-function dearest(rates: Rates): Rates {
-  const [input, cacheRead, cacheWrite, output, reasoning, image, request, second, percent] = rates;
-  return [
-    Math.max(input, cacheRead, cacheWrite),
-    0,
-    0,
-    Math.max(output, reasoning),
-    0,
-    image,
-    request,
-    second,
-    percent,
-  ];
 }
 
 /** Assumed for an answer without `max_tokens`, as in the estimate of an ask's `tokens`. */

@@ -43,6 +43,7 @@ describe('the price of an attempt', () => {
     const book = new PriceBook([{ model: 'm', input: 5, output: 7 }]);
     assert.deepEqual(book.find('s', 'm', false, 0), {
       rates: [5, 5, 5, 7, 7, 0, 0, 0, 100],
+      dearest: [5, 0, 0, 7, 0, 0, 0, 0, 100],
       messageOverhead: 16,
       requestOverhead: 1024,
       imageTokens: undefined,

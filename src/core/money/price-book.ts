@@ -8,6 +8,8 @@ import type { PriceSpec, Rates } from '../../model/price.ts';
 /** A price as attempts use it. The objects are shared: a million attempts of one price hold the same one. */
 export interface Price {
   readonly rates: Rates;
+  /** The rates with each token of the input, and of the output, at the dearest rate that it can have. */
+  readonly dearest: Rates;
   readonly messageOverhead: number;
   readonly requestOverhead: number;
   readonly imageTokens: number | undefined;
@@ -102,11 +104,18 @@ function priceOf(spec: PriceSpec, percent: number): Price {
   return Object.freeze({
     // Not frozen: JSON.stringify takes five times as long for a record with a frozen array in it.
     rates,
+    dearest: dearest(rates),
     messageOverhead: spec.messageOverhead ?? DEFAULT_MESSAGE_OVERHEAD,
     requestOverhead: spec.requestOverhead ?? DEFAULT_REQUEST_OVERHEAD,
     imageTokens: spec.imageTokens,
     perSecond: second > 0,
   });
+}
+
+function dearest(rates: Rates): Rates {
+  const [input, cacheRead, cacheWrite, output, reasoning, image, request, second, percent] = rates;
+  const perInput = Math.max(input, cacheRead, cacheWrite);
+  return [perInput, 0, 0, Math.max(output, reasoning), 0, image, request, second, percent];
 }
 
 /** The numbers of a price by their names in requests, where callers have written them. */

@@ -34,7 +34,9 @@ const books = new WeakMap<readonly PriceSpec[], PriceBook>();
 export const priceBookOf = (view: PricesView): PriceBook => bookOf(pricesOf(view));
 
 function bookOf(prices: readonly PriceSpec[]): PriceBook {
-  const book = books.get(prices) ?? new PriceBook(prices);
+  const known = books.get(prices);
+  if (known) return known;
+  const book = new PriceBook(prices);
   books.set(prices, book);
   return book;
 }

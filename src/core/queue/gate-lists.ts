@@ -109,7 +109,6 @@ export class GateLists {
 
   /** Whether the gate has no room for a job of this lane that has not waited, or others there go before it. */
   isFull(gate: Gate, entry: JobEntry, lane: () => string, isFree: IsFree): boolean {
-    if (!gate.limitsStarts) return false;
     if (gate.room <= 0) return true;
     const list = this.#lists.get(gate);
     if (!list) return false;

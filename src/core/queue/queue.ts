@@ -9,7 +9,7 @@ import type { LimitSpec, SpentRecord } from '../../model/limit-records.ts';
 import type { AttemptRecord, JobClass } from '../../model/records.ts';
 import { usesSlot } from '../../model/states.ts';
 import type { Gate } from '../limits/gate.ts';
-import { Gates, isBroad } from '../limits/gates.ts';
+import { Gates } from '../limits/gates.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { StateFollower } from '../state/state.ts';
@@ -30,7 +30,7 @@ const gatesOf = ({ quota }: JobEntry): readonly Gate[] =>
   Array.isArray(quota) ? (quota as readonly Gate[]) : NO_GATES;
 
 /** Whether jobs may have to wait at this gate, one by one. */
-const holdsJobs = (gate: Gate): boolean => !isBroad(gate) && (gate.limitsStarts || gate.isHard);
+const holdsJobs = (gate: Gate): boolean => !gate.isBroad && (gate.limitsStarts || gate.isHard);
 
 /** Whether the job goes next in its lane, and a backend is free for it. */
 function isNextInLane(entry: JobEntry): boolean {
@@ -88,10 +88,10 @@ export class Queue implements StateFollower {
     if (this.#lists.parkLate(entry)) return;
     if (!this.gates.hasRunning && entry.job.tries === 0) return this.#enterLane(entry);
     const gates = this.gatesOf(entry, now);
-    const full = gates.find((gate) => !isBroad(gate) && this.isFull(gate, entry));
+    const full = gates.find((gate) => !gate.isBroad && this.isFull(gate, entry));
     const lane = (): string => laneKey(needSourceOf(entry));
     if (full) return this.#lists.park(entry, lane(), gates.filter(holdsJobs), full, 'running');
-    if (gates.some((gate) => gate.limitsStarts && !isBroad(gate)))
+    if (gates.some((gate) => gate.limitsStarts && !gate.isBroad))
       this.#lists.letIn(entry, lane(), gates.filter(holdsJobs));
     this.#enterLane(entry);
   }
@@ -118,13 +118,14 @@ export class Queue implements StateFollower {
 
   /** Whether the gate lets no attempt of the job run now. */
   isFull(gate: Gate, entry: JobEntry): boolean {
-    if (isLetThrough(entry) || isBroad(gate)) return gate.room <= 0;
+    if (!gate.limitsStarts) return false;
+    if (isLetThrough(entry) || gate.isBroad) return gate.room <= 0;
     return this.#lists.isFull(gate, entry, () => laneKey(needSourceOf(entry)), this.#isFree);
   }
 
   /** Whether jobs that wait for the budget of the gate go before this one. */
   isBehind(gate: Gate, entry: JobEntry): boolean {
-    if (isBroad(gate)) {
+    if (gate.isBroad) {
       const first = this.#firstHeld.get(gate);
       return first !== undefined && first !== entry && isNextInLane(first) && ahead(first, entry);
     }

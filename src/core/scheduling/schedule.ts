@@ -213,8 +213,8 @@ function claimJob(turn: Turn, decision: Extract<Decision, { is: 'claim' }>): voi
   const { name, registry } = backend.info;
   const model = entry.job.place?.model;
   turn.put('job', entry.uid, claim(entry.job, n, name), cause);
-  const attempt = newAttempt({ job: entry.uid, n, backend: name, registry, epoch: turn.epoch, at: turn.now });
-  const priced = bill || model ? { ...attempt, ...(bill && { bill }), ...(model && { model }) } : attempt;
-  turn.put('attempt', tokenOf(entry.uid, n), priced, cause);
+  const { epoch, now: at } = turn;
+  const attempt = newAttempt({ job: entry.uid, n, backend: name, registry, epoch, at, bill, model });
+  turn.put('attempt', tokenOf(entry.uid, n), attempt, cause);
   turn.queue.startRate.started(turn.now);
 }

@@ -5,7 +5,6 @@
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { Bill } from '../../model/price.ts';
 import type { Gate } from '../limits/gate.ts';
-import { isBroad } from '../limits/gates.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { WaitsFor } from '../queue/gate-lists.ts';
 import { modelOf } from '../queue/queue.ts';
@@ -63,7 +62,7 @@ export function mayStart(
 }
 
 const waitAt = ({ gates }: StartChecks, gate: Gate, why: WaitsFor): Start =>
-  isBroad(gate) ? { is: 'held', gate } : { is: 'at-gate', gate, why, gates };
+  gate.isBroad ? { is: 'held', gate } : { is: 'at-gate', gate, why, gates };
 
 /** No free backend may be used: where the job waits, or that it never starts. */
 function whyNot(checks: StartChecks, lane: Lane, isBehind: (gate: Gate) => boolean): Start {
@@ -76,7 +75,7 @@ function whyNot(checks: StartChecks, lane: Lane, isBehind: (gate: Gate) => boole
       continue;
     }
     const found = backend.free ? obstacle : undefined;
-    if (found && !isBroad(found.gate)) return waitAt(checks, found.gate, found.why);
+    if (found && !found.gate.isBroad) return waitAt(checks, found.gate, found.why);
     if (!waits || found) waits = { is: 'held', gate: found?.gate };
   }
   if (waits) return waits;
