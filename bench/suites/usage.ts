@@ -1,11 +1,11 @@
 /** The longest stall of the event loop while the usage of a month with a million attempts is asked for. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fillLedger } from '../../test/fakes/many-charges.ts';
 import type { Bench, Row, Values } from '../kit/bench.ts';
 import { openBrain } from '../kit/brain.ts';
 import { inChild } from '../kit/child.ts';
+import { watchTurns } from '../kit/longest-turn.ts';
 import { now, sleep } from '../kit/numbers.ts';
 
 const KEYS = [[], ['model'], ['principal', 'model'], ['session'], ['day', 'principal']] as const;
@@ -22,8 +22,7 @@ export async function measure({ folder, charges }: Args): Promise<Values> {
   const from = new Date(Date.now() - 31 * 86_400_000).toISOString();
   await sleep(200);
   const values: Record<string, number> = {};
-  const delay = monitorEventLoopDelay({ resolution: 1 });
-  delay.enable();
+  const longestTurn = watchTurns();
   for (const by of KEYS) {
     const start = now();
     const { sums } = await orchestrator.reads.usage.sums({ from, by: [...by] }, undefined);
@@ -35,9 +34,9 @@ export async function measure({ folder, charges }: Args): Promise<Values> {
   let listed = 0;
   for await (const page of orchestrator.reads.usage.ledger({ from }, undefined)) listed += page.length;
   values['ledgerMs'] = now() - start;
-  delay.disable();
+  const longest = longestTurn();
   await orchestrator.stop();
-  return { ...values, listed, maxMs: delay.max / 1e6, p99Ms: delay.percentile(99) / 1e6 };
+  return { ...values, listed, ...longest };
 }
 
 export const bench: Bench = {
@@ -50,6 +49,6 @@ export const bench: Bench = {
     const charges = options.quick ? 100_000 : 1_000_000;
     const values = await inChild({ measure, url: import.meta.url }, { folder, charges });
     rmSync(folder, { recursive: true });
-    return [{ case: `${charges} attempts`, values }] satisfies Row[];
+    return [{ case: 'usage', values }] satisfies Row[];
   },
 };

@@ -156,8 +156,10 @@ export class ChargeRows {
 
   /** Rows as chargeRow() makes them, in the order of settlement. */
   page(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): string[] {
-    const { where, values } = conditionsOf(window);
-    const behind = after ? ' AND (at, token) > (?, ?)' : '';
+    // With the instant of `after` as the start, SQLite reads the range of the primary key that is left.
+    const rest = after ? { ...window, from: Math.max(window.from, after.at) } : window;
+    const { where, values } = conditionsOf(rest);
+    const behind = after ? ' AND (at > ? OR token > ?)' : '';
     const place = after ? [after.at, after.token] : [];
     const sql = `SELECT * FROM charges WHERE ${where}${behind} ORDER BY at, token LIMIT ?`;
     const statement = this.#database.prepare(sql);
