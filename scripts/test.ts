@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process';
 import { globSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -97,11 +97,34 @@ async function runTests(files: readonly string[]): Promise<void> {
   results.on('test:fail', () => {
     process.exitCode = 1;
   });
+  const times: FileTime[] = [];
+  results.on('test:summary', ({ file, duration_ms: ms }) => {
+    if (file !== undefined) times.push({ path: relative(root, file), ms });
+  });
   await pipeline(results, new spec(), process.stdout, { end: false });
+  if (files.length > SLOWEST_SHOWN) showSlowest(times);
   if (interrupted.signal.aborted) process.exitCode = 1;
   rmSync(compiled, { recursive: true, force: true });
   await server?.stop();
 }
+
+interface FileTime {
+  readonly path: string;
+  readonly ms: number;
+}
+
+/** Files that are listed with their times at the end of a run. */
+const SLOWEST_SHOWN = 20;
+
+function showSlowest(times: FileTime[]): void {
+  const sum = times.reduce((all, { ms }) => all + ms, 0);
+  console.log(`\n${times.length} files took ${seconds(sum)} in all; the slowest:`);
+  times.sort((a, b) => b.ms - a.ms);
+  for (const { path, ms } of times.slice(0, SLOWEST_SHOWN))
+    console.log(`${seconds(ms).padStart(8)}  ${path}`);
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 /** Under a Node that is too old, the same again under the one of the checkout. */
 function runUnderLocalNode(): void {
