@@ -12,6 +12,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
     engine: {
       devices: leases.gpus,
       queueCapacity: queue.capacity,
+      maxWaiting: queue.maxWaiting,
       queueBytes: queue.capacityBytes,
       queuePolicy: queue.policy,
       maxPayloadBytes: queue.maxPayloadBytes,

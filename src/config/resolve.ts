@@ -47,6 +47,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       capacity: orchestrator.queue_capacity,
       policy: orchestrator.queue_policy,
       capacityBytes: queue.capacity_bytes,
+      maxWaiting: queue.max_waiting,
       maxPayloadBytes: queue.max_payload_bytes,
       batchMaxWaitMs: toMs(queue.batch_max_wait),
       batchShare: queue.batch_share,

@@ -104,6 +104,7 @@ export const ConfigSchema = section({
     }),
     queue: section({
       capacity_bytes: bytes(1024 * MIB),
+      max_waiting: integer(100_000, 1, 10_000_000),
       max_payload_bytes: bytes(16 * MIB, 256 * MIB),
       batch_max_wait: waitSec(300),
       // At 1 every pick would go to batch work, and people would wait for ever.

@@ -35,6 +35,8 @@ export interface EngineSettings extends StateSettings, LanePolicy {
   /** The devices that leases are granted on. */
   readonly devices: readonly LeaseDevice[];
   readonly queueCapacity: number;
+  /** The most jobs that may wait without an attempt, for others, for an instant or for an answer. */
+  readonly maxWaiting: number;
   readonly queueBytes: number;
   readonly queuePolicy: 'reject' | 'drop-lru';
   readonly maxPayloadBytes: number;

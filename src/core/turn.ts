@@ -6,6 +6,7 @@
 import type { Cause } from '../model/causes.ts';
 import type { AttemptRecord, Change, RecordKind, RecordKinds } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
+import type { NewJob } from './ports/new-job.ts';
 import type { Fleet } from './queue/fleet.ts';
 import type { Queue } from './queue/queue.ts';
 import type { EngineSettings } from './settings.ts';
@@ -29,6 +30,8 @@ export interface TurnContext extends EngineView {
  */
 export type EndFact =
   | { readonly is: 'job'; readonly entry: JobEntry }
+  /** A job waits for these jobs, which are to be admitted in the same turn. */
+  | { readonly is: 'waits'; readonly entry: JobEntry; readonly children: readonly NewJob[] }
   | {
       readonly is: 'attempt';
       readonly entry: JobEntry;

@@ -4,6 +4,7 @@
  */
 
 import type { RouteReason } from './route.ts';
+import type { WakeReason } from './waiting.ts';
 
 /** Why a kill of an attempt was ordered. */
 export type KillWhy = 'cancel' | 'timeout' | 'deadline' | 'busy' | 'refused' | 'lost';
@@ -34,6 +35,7 @@ const PLAIN = [
   'spared',
   'token-taken',
   'turned-away',
+  'waits',
   'forgotten',
   'force-retry',
   'displaced',
@@ -81,6 +83,8 @@ export type Cause =
   | { readonly is: 'kill'; readonly why: KillWhy }
   /** The job goes on to another model of its route. */
   | { readonly is: 'routed'; readonly why: RouteReason }
+  /** A waiting job goes on. */
+  | { readonly is: 'wake'; readonly why: WakeReason }
   /** A command of the operator `by`. */
   | { readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set' | 'resume'; readonly by: string }
   | { readonly is: 'resolve'; readonly as: 'retry' | 'failed' | 'succeeded'; readonly by: string }
@@ -119,6 +123,7 @@ export function causeText(cause: Cause): string {
       return cause.place === undefined ? `claim:${cause.pick}` : `claim:${cause.pick},${cause.place}`;
     case 'kill':
     case 'routed':
+    case 'wake':
       return `${cause.is}:${cause.why}`;
     case 'resolve':
       return `resolve:${cause.as}:${cause.by}`;

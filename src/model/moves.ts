@@ -23,6 +23,7 @@ import {
   mayMoveWorker,
   type WorkerRecordState,
 } from './states.ts';
+import type { WaitRecord, WakeReason } from './waiting.ts';
 
 /** The initial record of every job, shared by all. */
 export const FRESH_JOB: JobRecord = Object.freeze({
@@ -55,7 +56,29 @@ export const start = (job: JobRecord, at: number): JobRecord =>
   move(job, 'running', { startedAt: job.startedAt ?? at });
 
 export const succeed = (job: JobRecord, at: number, result: Body): JobRecord =>
-  move(job, 'succeeded', { endedAt: at, result, error: undefined });
+  move(job, 'succeeded', {
+    endedAt: at,
+    result,
+    error: undefined,
+    ...(job.wait && { wait: undefined }),
+  });
+
+/** The job gives up its attempt and waits. Its tries begin anew: they count for each part of the work. */
+export const wait = (job: JobRecord, record: WaitRecord): JobRecord =>
+  move(job, 'waiting', {
+    tries: 0,
+    backend: undefined,
+    startedAt: undefined,
+    error: undefined,
+    wait: record,
+  });
+
+/** The job goes on. */
+export const wake = (job: JobRecord, woken: WakeReason, answer?: string): JobRecord =>
+  move(job, 'queued', {
+    notBefore: undefined,
+    wait: job.wait && { ...job.wait, woken, ...(answer !== undefined && { answer }) },
+  });
 
 /** A try that ran, or may have run, has failed: it counts towards `max_tries`. */
 export const fail = (job: JobRecord, error: ErrorInfo): JobRecord =>
@@ -106,6 +129,7 @@ export const shiftJob = (job: JobRecord, byMs: number, deadlineFrom: number | un
   startedAt: shifted(job.startedAt, byMs),
   redrivenAt: shifted(deadlineFrom ?? job.redrivenAt, byMs),
   cancel: job.cancel && { ...job.cancel, at: job.cancel.at + byMs },
+  ...(job.wait && { wait: { ...job.wait, until: shifted(job.wait.until, byMs) } }),
   ...(job.place && { place: { ...job.place, leaveAt: shifted(job.place.leaveAt, byMs) } }),
 });
 

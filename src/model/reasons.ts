@@ -1,6 +1,7 @@
 /** The values of `reason`, for codes that cover several cases. Never renamed or reused, like the codes. */
 export const REASONS = {
   model_retired: 'The model is retired.',
+  max_waiting: 'As many jobs wait for others, for an instant or for an answer as may.',
   context_length: 'The job needs a longer context than the model has.',
   token_budget: 'The tokens of a limit or of the session are used up.',
   cost_budget: 'The job may cost more than is left of a hard budget, now and later.',

@@ -18,6 +18,7 @@ import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 import type { TokenCounts } from './usage.ts';
+import type { WaitRecord } from './waiting.ts';
 import type { Opening } from './worker-wire.ts';
 
 export type JobClass = JobSpec['priority'];
@@ -48,6 +49,8 @@ export interface AskRecord {
   readonly tenant: string;
   /** The sequence number of this record: the order of admission. */
   readonly n: number;
+  /** The `n` of the job at the top of its ancestors, at whose place it stands in line; undefined without ancestors. */
+  readonly line?: number | undefined;
   readonly createdAt: number;
   /** The API token, or the program, that submitted the job; `spec.agent` is the agent that it was submitted for. */
   readonly submittedBy: string;
@@ -77,6 +80,15 @@ export interface AskRecord {
   /** The hash of the body, set only when the caller chose the id: it distinguishes a repeat from a conflict. */
   readonly hash: string | undefined;
   readonly correlationId: string | undefined;
+}
+
+/** Where a job stands in line, before all that came later: jobs below another one stand at the place of the topmost. */
+export const placeInLine = ({ line, n }: Pick<AskRecord, 'line' | 'n'>): number => line ?? n;
+
+/** Whether the first job stands before the second one. Jobs at the same place go as they were admitted. */
+export function isEarlier(a: Pick<AskRecord, 'line' | 'n'>, b: Pick<AskRecord, 'line' | 'n'>): boolean {
+  const [first, second] = [placeInLine(a), placeInLine(b)];
+  return first === second ? a.n < b.n : first < second;
 }
 
 export type DeadReason = 'failed' | 'dropped' | 'expired' | 'killed' | 'dependency';
@@ -109,7 +121,18 @@ export interface JobRecord {
   readonly result: Body | undefined;
   /** Where the job is in its route; undefined without one. */
   readonly place?: RoutePlace | undefined;
+  /** What the job waits for or, after that, what it goes on with; undefined if it has never waited. */
+  readonly wait?: WaitRecord | undefined;
 }
+
+/** The body that a job keeps beside its payload: its result or, before it has one, what it goes on with after a wait. */
+export const keptBody = ({ result, wait }: JobRecord): Body | undefined => result ?? wait?.state;
+
+/** The job with another reference to the same kept body. */
+export const withKeptBody = (job: JobRecord, body: Body): JobRecord =>
+  job.result === undefined && job.wait
+    ? { ...job, wait: { ...job.wait, state: body } }
+    : { ...job, result: body };
 
 export interface KillOrder {
   readonly why: KillWhy;
@@ -133,8 +156,8 @@ export interface AttemptRecord {
   readonly at: number;
   readonly acceptedAt: number | undefined;
   readonly endedAt: number | undefined;
-  /** `turned_away`: the provider behind the backend has done nothing for it. */
-  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'turned_away' | undefined;
+  /** `turned_away`: the provider behind the backend has done nothing for it. `waits`: its job waits now. */
+  readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'turned_away' | 'waits' | undefined;
   readonly error: ErrorInfo | undefined;
   readonly kill: KillOrder | undefined;
   /** The executor does not run it any more, and cannot say what became of it: it uses no slot. */

@@ -5,8 +5,9 @@
 export const JOB_TRANSITIONS = {
   queued: ['claimed', 'cancelled', 'dead'],
   claimed: ['running', 'queued', 'stale', 'failed', 'cancelled'],
-  running: ['succeeded', 'failed', 'queued', 'stale', 'cancelled'],
-  stale: ['running', 'succeeded', 'queued', 'failed', 'cancelled', 'dead'],
+  running: ['succeeded', 'failed', 'queued', 'waiting', 'stale', 'cancelled'],
+  waiting: ['queued', 'cancelled', 'dead'],
+  stale: ['running', 'succeeded', 'waiting', 'queued', 'failed', 'cancelled', 'dead'],
   failed: ['queued', 'dead', 'cancelled'],
   dead: ['queued'],
   succeeded: [],
@@ -46,6 +47,8 @@ export const JOB_STATE_MEANING: Record<JobState, string> = {
   queued: 'waits: ready in its lane, or parked until a condition is met',
   claimed: 'a backend is chosen and recorded; the job is being offered to it',
   running: 'the backend has accepted the job',
+  waiting:
+    'has no attempt: it waits for jobs below it, for an instant or for an answer, and goes on in the queue',
   stale: 'the outcome is unknown: the backend is lost or has forgotten the attempt',
   failed: 'a try failed; moves on to queued or dead in the same commit',
   dead: 'dead letter: failed for good, dropped, expired, killed, or a job that it waited for has failed; an operator may redrive it',

@@ -75,6 +75,7 @@ test('a worker that is gone does not come back by what it said before', async ()
     ...parts,
     engine: kit.engine,
     backends: directoryOf(backend),
+    children: async () => [],
     holderLostMs: 1000,
     onEvent: () => undefined,
   });
@@ -104,6 +105,7 @@ test('one question without an answer does not make a backend unreachable that ha
     ...parts,
     engine: kit.engine,
     backends: directoryOf({ info, inspect } as unknown as Backend),
+    children: async () => [],
     holderLostMs: 5000,
     onEvent: () => undefined,
   });
@@ -134,6 +136,7 @@ test('a backend that goes on running after a kill is ordered again after growing
     ...parts,
     engine: kit.engine,
     backends: directoryOf({ info, kill, follow } as unknown as Backend),
+    children: async () => [],
     holderLostMs: 5000,
     onEvent: () => undefined,
   });

@@ -7,13 +7,20 @@ import { mayBeSpared } from '../core/attempts/progress.ts';
 import type { KillAnswer } from '../core/attempts/reports.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/engine/due.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import type { Backend, ExecutionEvent, KillHow, KillReply, OfferReply } from '../core/ports/backend.ts';
+import type {
+  Backend,
+  ExecutionEvent,
+  KillHow,
+  KillReply,
+  OfferReply,
+  Waited,
+} from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
-import type { AskRecord, AttemptRecord, Body, Change } from '../model/records.ts';
+import type { AskRecord, AttemptRecord, Change } from '../model/records.ts';
 import type { AttemptState } from '../model/states.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { BackendDirectory } from './backend-directory.ts';
@@ -24,7 +31,7 @@ import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
 import { EventReaders } from './event-readers.ts';
 import { Inspector, remembers } from './inspector.ts';
 import type { Loop } from './loop.ts';
-import { Outcomes } from './outcomes.ts';
+import { type Children, Outcomes } from './outcomes.ts';
 import { Reconciliation } from './reconciliation.ts';
 
 /** The part of the loop that effects use. */
@@ -41,6 +48,7 @@ export interface EffectsParts {
   readonly clock: Pick<BrainClock, 'now'>;
   readonly holderLostMs: number;
   readonly onEvent: (entry: JobEntry, event: ExecutionEvent) => void;
+  readonly children: Children;
 }
 
 type Fenced = { readonly is: 'fenced' };
@@ -60,7 +68,7 @@ export class Effects {
   constructor(parts: EffectsParts) {
     this.#parts = parts;
     this.#runner = parts.runner;
-    this.#outcomes = new Outcomes(parts.bodies, parts.runner, parts.env.timers);
+    this.#outcomes = new Outcomes(parts.bodies, parts.runner, parts.env.timers, parts.children);
     this.inspector = new Inspector({ ...parts, outcomes: this.#outcomes });
     this.#readers = new EventReaders({ ...parts, outcomes: this.#outcomes, who: () => this.#who() });
   }
@@ -192,18 +200,23 @@ export class Effects {
     const entry = this.#parts.engine.state.open.get(token);
     if (!entry || this.#offering.get(entry) === token) return;
     this.#offering.set(entry, token);
-    const { payload } = entry.ask;
-    if (typeof payload === 'string') return this.#send(token, entry, payload, backend);
-    void this.#readThenSend(token, entry, payload, backend);
+    const { ask, job } = entry;
+    const isInline = typeof ask.payload === 'string' && typeof (job.wait?.state ?? '') === 'string';
+    if (isInline)
+      this.#send(token, entry, ask.payload as string, job.wait?.state as string | undefined, backend);
+    else void this.#readThenSend(token, entry, backend);
   }
 
   /** A body that cannot be read now is tried again; a damaged one refuses the attempt. */
-  async #readThenSend(token: string, entry: JobEntry, payload: Body, backend: Backend): Promise<void> {
+  async #readThenSend(token: string, entry: JobEntry, backend: Backend): Promise<void> {
+    const { bodies } = this.#parts;
     const isSent = await this.#runner.repeat({
       isDue: () => this.#isDue(token, 'offer'),
       attempt: async () => {
         try {
-          this.#send(token, entry, await this.#parts.bodies.read(payload), backend);
+          const state = entry.job.wait?.state;
+          const stateText = state === undefined ? undefined : await bodies.read(state);
+          this.#send(token, entry, await bodies.read(entry.ask.payload), stateText, backend);
         } catch (error) {
           const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
           if (info.retriable) throw error;
@@ -215,12 +228,20 @@ export class Effects {
     if (!isSent && this.#offering.get(entry) === token) this.#offering.delete(entry);
   }
 
-  #send(token: string, entry: JobEntry, payloadText: string, backend: Backend): void {
+  #send(
+    token: string,
+    entry: JobEntry,
+    payloadText: string,
+    stateText: string | undefined,
+    backend: Backend,
+  ): void {
     // Reading the body took a while: this attempt may have ended since, and another one be open.
     if (this.#runner.stopped || !entry.open || entry.token !== token) return;
     const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
-    backend.offer({ ...this.#who(), token, ask: offeredAsk(entry), payloadText, attempt, registry }).then(
+    const waited = waitedOf(entry, stateText);
+    const offer = { ...this.#who(), token, ask: offeredAsk(entry), payloadText, attempt, registry };
+    backend.offer(waited ? { ...offer, waited } : offer).then(
       (answer) => this.#answered(token, backend, answer),
       () => this.#answered(token, backend, { is: 'unknown' }),
     );
@@ -270,7 +291,7 @@ export class Effects {
       return false;
     }
     const isOther = 'hash' in reply && this.inspector.isOtherBody(ordered, attempt, reply.hash);
-    const answer: KillAnswer = isOther ? { is: 'conflict' } : await this.#killAnswer(reply, attempt);
+    const answer: KillAnswer = isOther ? { is: 'conflict' } : await this.#killAnswer(reply, ordered, attempt);
     await this.#parts.loop.ask({ type: 'killed', token, answer });
     return true;
   }
@@ -283,11 +304,13 @@ export class Effects {
 
   async #killAnswer(
     reply: Exclude<KillReply, Fenced | { is: 'stopping' }>,
+    { ask }: JobEntry,
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
     if (reply.is === 'running') return { is: 'running' };
     if (reply.is === 'forgotten') return { is: 'forgotten', why: reply.why, isGone: true };
-    if (reply.is === 'ended') return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome) };
+    if (reply.is === 'ended')
+      return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome, ask) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
   }
 
@@ -308,6 +331,13 @@ export class Effects {
 const isClosed = (state: AttemptState): boolean => state === 'ended' || state === 'abandoned';
 
 function ignore(): void {}
+
+/** What the job goes on with after a wait. */
+function waitedOf({ job: { wait } }: JobEntry, stateText: string | undefined): Waited | undefined {
+  if (!wait || stateText === undefined) return undefined;
+  const { state: _, ...rest } = wait;
+  return { ...rest, stateText };
+}
 
 /** The ask of a job as its backend gets it: for the model that its route has chosen. */
 function offeredAsk({ ask, job: { place } }: JobEntry): AskRecord {

@@ -71,7 +71,7 @@ export class EventReaders {
     };
     backend.follow(token, reading.from, hear, who()).then(
       (end) => {
-        if (end.is === 'ended') this.#ended(token, end.outcome);
+        if (end.is === 'ended') this.#ended(entry, token, end.outcome);
         else if (end.is === 'forgotten') this.#endedUnknown(reading, end.why);
         else this.#readAgain(reading);
       },
@@ -104,10 +104,10 @@ export class EventReaders {
   }
 
   /** The entry in #tokens stays until the end is durable, so that no second reader starts. */
-  #ended(token: string, outcome: ExecutionOutcome): void {
+  #ended({ ask }: JobEntry, token: string, outcome: ExecutionOutcome): void {
     const { runner, loop, outcomes } = this.#parts;
     if (runner.stopped) return;
-    const recorded = outcomes.recorded(outcome);
+    const recorded = outcomes.recorded(outcome, ask);
     if (!(recorded instanceof Promise)) return loop.post({ type: 'outcome', token, outcome: recorded });
     recorded.then(
       (late) => runner.stopped || loop.post({ type: 'outcome', token, outcome: late }),

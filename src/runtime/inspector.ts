@@ -71,7 +71,8 @@ export class Inspector {
     if (status && this.isOtherBody(entry, attempt, status.hash)) return { is: 'conflict' };
     if (status?.is === 'running') return { is: 'running' };
     if (status?.is === 'forgotten') return { is: 'forgotten', why: status.why, isGone: true };
-    if (status) return { is: 'ended', outcome: await this.#parts.outcomes.recorded(status.outcome) };
+    if (status)
+      return { is: 'ended', outcome: await this.#parts.outcomes.recorded(status.outcome, entry.ask) };
     // An executor that accepted the token and no longer lists it has forgotten it, however far its memory reaches back.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
     if (neverHadIt) return { is: 'absent' };

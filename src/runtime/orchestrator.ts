@@ -148,6 +148,7 @@ export class Orchestrator extends Service {
       runner,
       holderLostMs: settings.holderLostMs,
       onEvent: (entry, event) => this.#received(entry, event),
+      children: (ask, requests) => this.#submissions.below(ask, requests),
     });
     const { inspector } = this.#effects;
     const atStart = settings.reconcilesAtStart;

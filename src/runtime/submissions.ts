@@ -7,6 +7,7 @@ import type { Submission } from '../core/admission/submission.ts';
 import type { KnownEnds } from '../core/attempts/dependencies.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { SubmitAnswer } from '../core/engine/jobs.ts';
+import type { NewJob } from '../core/ports/new-job.ts';
 import type { EndedJob, Store } from '../core/ports/store.ts';
 import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -57,6 +58,9 @@ interface CheckedSubmission {
   readonly uid: string;
   evictions: number;
 }
+
+/** A submission that needed no look into the history, or one with what was found there. */
+type Ready = Submission | CheckedSubmission;
 
 export class Submissions {
   readonly #parts: SubmissionsParts;
@@ -155,9 +159,7 @@ export class Submissions {
     // All lookups start in one turn: the store then combines them into one query.
     const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);
     const begun = prepared.map((each) =>
-      each instanceof OrchdError
-        ? each
-        : orRefusal<Submission | CheckedSubmission>(() => this.#store(each, bytes)),
+      each instanceof OrchdError ? each : orRefusal<Ready>(() => this.#store(each, bytes)),
     );
     for (const ready of await Promise.all(begun)) {
       const isRefused = ready instanceof OrchdError;
@@ -179,6 +181,29 @@ export class Submissions {
     );
     for (const [nth, at] of again.entries()) answers[at] = repeated[nth];
     return answers as SubmitOutcome[];
+  }
+
+  /** Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. */
+  async below(ask: AskRecord, requests: readonly unknown[]): Promise<readonly (NewJob | OrchdError)[]> {
+    const { tenant, submittedBy, spec, correlationId } = ask;
+    const caller: Caller = {
+      tenant,
+      submittedBy,
+      principal: spec.agent,
+      ...(correlationId !== undefined && { correlationId }),
+    };
+    const prepared = await this.#prepareAll(requests as readonly SubmitRequest[], caller);
+    const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);
+    const jobs: (Submission | OrchdError)[] = [];
+    const checked: CheckedSubmission[] = [];
+    for (const each of prepared) {
+      const ready =
+        each instanceof OrchdError ? each : await orRefusal<Ready>(() => this.#store(each, bytes));
+      if (!(ready instanceof OrchdError) && 'submission' in ready) checked.push(ready);
+      jobs.push('submission' in ready ? ready.submission : ready);
+    }
+    await this.#recheckHistory(checked);
+    return jobs;
   }
 
   /** Finds an ended job that was evicted from memory; repeats the lookup if another eviction happened meanwhile. */

@@ -18,6 +18,7 @@ export const SENTENCES: Record<JobState, string> = {
   queued: 'The job waits in its lane.',
   claimed: 'A backend was chosen and the intent is durable.',
   running: 'The backend has accepted it and the stream begins.',
+  waiting: 'The job has given up its attempt and waits for jobs below it, for an instant or for an answer.',
   stale: 'The backend cannot say what became of it.',
   failed: 'A try ended badly.',
   dead: 'The job is dead and the stream ends; an operator may redrive it.',

@@ -29,6 +29,8 @@ export class Dispatched {
   failed = 0;
   cancelled = 0;
   turned_away = 0;
+  /** Its job waits now, and goes on with another attempt. */
+  waits = 0;
   /** The attempt did not run: the backend was busy, or lost it. */
   abandoned = 0;
 }

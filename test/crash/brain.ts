@@ -37,6 +37,7 @@ function settings(pace: Pace, engine: Partial<EngineSettings>): RuntimeSettings 
     engine: {
       devices: [],
       queueCapacity: 10_000,
+      maxWaiting: 1000,
       queueBytes: 2 ** 30,
       queuePolicy: 'reject',
       maxPayloadBytes: 2 ** 20,

@@ -22,6 +22,7 @@ import { type AskRecord, type Change, tokenOf } from '../../src/model/records.ts
 export const SETTINGS: EngineSettings = {
   devices: [],
   queueCapacity: 1000,
+  maxWaiting: 1000,
   queueBytes: 2 ** 20,
   queuePolicy: 'reject',
   maxPayloadBytes: 2 ** 16,

@@ -29,6 +29,7 @@ import {
 /** A small world: full queues, short waits and clashes of names are common. */
 export const WALK_SETTINGS: Partial<EngineSettings> = {
   queueCapacity: 6,
+  maxWaiting: 1000,
   queueBytes: 200,
   batchMaxWaitMs: 50,
   batchShare: 3,

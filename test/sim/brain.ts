@@ -26,6 +26,7 @@ export const SETTINGS: RuntimeSettings = {
   engine: {
     devices: [],
     queueCapacity: 200,
+    maxWaiting: 1000,
     queueBytes: 10 * 1024 * KIB,
     queuePolicy: 'reject',
     maxPayloadBytes: 64 * KIB,

@@ -55,7 +55,7 @@ function checkBatches({ state }: EngineView): void {
 function checkWaiting({ state }: EngineView, entry: JobEntry): void {
   const held = awaitedBy(entry).filter((uid) => state.waiters.of(uid)?.held.has(entry)).length;
   check(entry.waitsFor === held, `${entry.uid} waits for ${held} jobs`);
-  if (!entry.mayWaitForEnds) return check(held === 0, `${entry.uid} has started and waits for none`);
+  if (awaitedBy(entry).length === 0) return check(entry.waitsFor === 0, `${entry.uid} waits for none`);
   if (state.waiters.isUnsettled) return;
   const live = awaitedBy(entry).filter((uid) => endOfEntry(state.jobs.get(uid)) === undefined).length;
   check(live === held, `${entry.uid} is held back by the ${live} live jobs that it names`);

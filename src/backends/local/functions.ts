@@ -23,6 +23,7 @@ import type { Labels } from '../../model/records.ts';
 import type { Commander, TokenEvent } from '../../model/worker-wire.ts';
 import { judgeOpening, type KnownOpenings } from '../../wire/epochs.ts';
 import { FunctionExecution } from './function-execution.ts';
+import { stateAfter, Wait, type WaitedState, type WaitRequest } from './function-wait.ts';
 import { RecentTokens } from './recent-tokens.ts';
 
 export interface FunctionContext {
@@ -34,6 +35,10 @@ export interface FunctionContext {
   readonly signal: AbortSignal;
   /** Sends a piece of the answer to the job's readers. `delta` is for pieces that are not text, in OpenAI's form. */
   emit(text: string, delta?: TokenEvent['delta']): void;
+  /** Set in a call that goes on after a wait. */
+  readonly waited: WaitedState | undefined;
+  /** Ends this call without a result, if the function returns it: the job waits, and another call goes on. */
+  wait(request: WaitRequest): Wait;
 }
 
 export type JobFunction = (payload: never, context: FunctionContext) => unknown;
@@ -45,6 +50,8 @@ export interface FunctionBackendOptions {
   readonly types: Readonly<Record<string, JobFunction>>;
   readonly models?: readonly string[];
   readonly labels?: Labels;
+  /** Its functions only decide, and do nothing outside: a call that is lost is made again, and uses up no try. */
+  readonly repeatable?: boolean;
 }
 
 /** At least this many refused tokens are remembered; an offer for an older one can no longer arrive within one process. */
@@ -77,6 +84,7 @@ export class FunctionBackend implements Backend {
       labels: options.labels ?? {},
       paid: false,
       keepsResults: false,
+      ...(options.repeatable && { isRepeatable: true }),
       registry: this.#registry,
     };
   }
@@ -154,9 +162,14 @@ export class FunctionBackend implements Backend {
           return execution.signal;
         },
         emit: (text, delta) => execution.token(String(text), delta),
+        waited: offer.waited && stateAfter(offer.waited),
+        wait: (request) => new Wait(request),
       };
       const result = await run(JSON.parse(offer.payloadText) as never, context);
-      outcome = { ok: true, resultText: JSON.stringify(result) ?? 'null' };
+      outcome =
+        result instanceof Wait
+          ? result.outcome()
+          : { ok: true, resultText: JSON.stringify(result) ?? 'null' };
     } catch (error) {
       outcome = execution.signal.aborted ? { ok: 'cancelled' } : failure(error);
     }

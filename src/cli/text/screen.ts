@@ -83,6 +83,7 @@ const STATE_COLOURS = {
   queued: 'yellow',
   claimed: 'cyan',
   running: 'cyan',
+  waiting: 'yellow',
   stale: 'magenta',
   failed: 'red',
   dead: 'red',

@@ -7,7 +7,7 @@
 
 import { OrchdError } from '../../model/errors.ts';
 import { reroute } from '../../model/moves.ts';
-import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
+import { type AskRecord, placeInLine, scoped, uidOf } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
 import { checkDependencies, passOnKnownEnds } from '../attempts/dependencies.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -34,7 +34,11 @@ export type Admission =
   /** A job with the same id has ended and left memory. */
   | { readonly is: 'ended'; readonly uid: string; readonly id: string; readonly state: JobState };
 
-export function submit(turn: Turn, requested: Submission): Admission {
+/**
+ * `begun`: the job belongs to work that has begun, and comes into a full queue too; how many such jobs there are is
+ * bounded by the jobs that wait for them.
+ */
+export function submit(turn: Turn, requested: Submission, how: 'new' | 'begun' = 'new'): Admission {
   const uid = uidOf(requested.tenant, requested.id);
   // Only an id chosen by the caller (it has a `hash`) can exist already: generated ids are random.
   const sameId = requested.hash === undefined ? undefined : findSameId(turn, uid, requested);
@@ -57,7 +61,8 @@ export function submit(turn: Turn, requested: Submission): Admission {
   if (turn.state.full) throw new OrchdError('STORE_FULL');
   if (!submission.bodyStored)
     throw new OrchdError('STORE_BUSY', 'the job it repeats has just ended; try again');
-  const reservation = reserve(turn, submission, () => makeRoom(turn, submission));
+  const room = how === 'new' ? () => makeRoom(turn, submission) : () => undefined;
+  const reservation = reserve(turn, submission, room);
   if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
   beginSession(turn, submission);
   beginBatch(turn, submission.tenant, submission.spec.batch);
@@ -155,8 +160,9 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     correlationId: from.correlationId,
   };
   const { maxOutput, messages, images, route } = from;
+  const line = ask.ancestors && lineOf(turn, ask.tenant, ask.ancestors);
   if (maxOutput === undefined && messages === undefined && images === undefined && route === undefined)
-    return ask;
+    return line === undefined ? ask : { ...ask, line };
   // Absent fields are left out, as the store returns them, and take no room.
   return {
     ...ask,
@@ -164,5 +170,12 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     ...(messages !== undefined && { messages }),
     ...(images !== undefined && { images }),
     ...(route !== undefined && { route }),
+    ...(line !== undefined && { line }),
   };
+}
+
+/** The place in line of the job at the top, or of the nearest ancestor if that one has ended. */
+function lineOf(turn: Turn, tenant: string, ancestors: readonly string[]): number | undefined {
+  const parent = turn.state.jobs.get(uidOf(tenant, ancestors.at(-1) as string));
+  return parent && placeInLine(parent.ask);
 }

@@ -12,6 +12,7 @@ import type { EndState } from '../../model/states.ts';
 import { type Awaited, awaitedBy, endOfEntry } from '../state/end-waiters.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { wakeJobs } from './waiting.ts';
 
 /** Waiters that one step releases or ends, which bounds its time; the next tick goes on with the others. */
 export const SETTLED_PER_STEP = 250;
@@ -20,19 +21,20 @@ export const SETTLED_PER_STEP = 250;
 export function settleWaiters(turn: Turn): void {
   const { waiters } = turn.state;
   let left = SETTLED_PER_STEP;
-  while (waiters.isUnsettled) {
-    const awaited = waiters.unsettled.at(-1) as Awaited;
+  for (let awaited = waiters.unsettled.at(-1); awaited; awaited = waiters.unsettled.at(-1)) {
     const entry = awaited.unsettled;
     if (entry && left-- === 0) break;
     if (entry) settleOne(turn, awaited, entry);
     else finish(turn, awaited);
   }
   for (const awaited of waiters.unsettled) record(turn, awaited);
+  if (waiters.unsettled.length === 0) wakeJobs(turn, left);
 }
 
 function settleOne(turn: Turn, awaited: Awaited, entry: JobEntry): void {
   const { state, now } = turn;
   state.waiters.settle(awaited, entry);
+  if (entry.job.state === 'waiting') return;
   if (awaited.end !== undefined && !isMet(entry.ask, awaited.end)) {
     const error = errorInfo('DEPENDENCY_FAILED', failureText(awaited.uid, awaited.end), 'dependency');
     turn.put('job', entry.uid, die(entry.job, now, 'dependency', error), 'dependency');

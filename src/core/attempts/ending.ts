@@ -10,7 +10,7 @@ import { type AskRecord, type AttemptRecord, scoped } from '../../model/records.
 import type { RoutePlace } from '../../model/route.ts';
 import { isTerminal } from '../../model/states.ts';
 import { completionTokens, type TokenCounts, totalTokens } from '../../model/usage.ts';
-import type { Outcome, TurnedAway, UsedTokens } from '../ports/backend.ts';
+import type { Outcome, TurnedAway, UsedTokens, Waits } from '../ports/backend.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
 import { needSourceOf } from '../queue/lane.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -18,6 +18,7 @@ import type { Turn } from '../turn.ts';
 import { billOfEnd, billOfNothing, pauseAfterOverrun } from './bill.ts';
 import { noteHealth, noteTimeout } from './provider-fault.ts';
 import { leaveAfterTurningAway, placeAfter } from './rerouting.ts';
+import { tooManyWait, waitFor } from './waiting.ts';
 
 /** The longest `retryAfterMs` that a backend may ask for. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
@@ -34,10 +35,11 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   noteUsage(turn, entry, attempt.backend, outcome);
   turn.noteEnd({ is: 'attempt', entry, attempt, tokens: chargedTokens(entry, attempt, outcome) });
   const { token } = entry;
-  const how = outcome.ok === true ? 'succeeded' : outcome.ok === false ? 'failed' : 'cancelled';
+  const how = ENDS[String(outcome.ok) as keyof typeof ENDS];
   const error = outcome.ok === false ? outcome.error : undefined;
   // The outcome arrived before the acceptance. A job can only succeed from `running`, so start it first.
-  if (entry.job.state === 'claimed' && outcome.ok === true) {
+  const needsStart = outcome.ok === true || outcome.ok === 'waits';
+  if (entry.job.state === 'claimed' && needsStart) {
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
   const usage = outcome.usage && countsIn(outcome.usage);
@@ -51,9 +53,23 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   if (isTerminal(entry.job.state)) return;
   if (outcome.ok === true) {
     turn.put('job', entry.uid, succeed(entry.job, turn.now, outcome.result), 'succeeded');
+  } else if (outcome.ok === 'waits') {
+    beginWait(turn, entry, attempt, outcome);
   } else if (outcome.ok === false) {
     endBadly(turn, entry, outcome.error, outcome.retryAfterMs, true);
   } else endKilled(turn, entry, attempt);
+}
+
+/** The name of each end of an execution, in its record. */
+const ENDS = { true: 'succeeded', false: 'failed', cancelled: 'cancelled', waits: 'waits' } as const;
+
+/** The execution asks to wait. A job that is to end does not wait. */
+function beginWait(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: Waits): void {
+  if (entry.job.cancel || attempt.kill) return endKilled(turn, entry, attempt);
+  const { maxWaiting } = turn.settings;
+  if (turn.state.counts.waiting >= maxWaiting)
+    return endBadly(turn, entry, tooManyWait(maxWaiting), undefined, false);
+  waitFor(turn, entry, outcome);
 }
 
 /**
@@ -115,7 +131,8 @@ export function cancelJob(turn: Turn, entry: JobEntry): void {
 
 export function expire(turn: Turn, entry: JobEntry): void {
   const error = errorInfo('DEADLINE_EXCEEDED');
-  if (entry.job.state !== 'queued') turn.put('job', entry.uid, fail(entry.job, error), 'expired');
+  const hasAttempt = entry.job.state !== 'queued' && entry.job.state !== 'waiting';
+  if (hasAttempt) turn.put('job', entry.uid, fail(entry.job, error), 'expired');
   turn.put('job', entry.uid, die(entry.job, turn.now, 'expired', error), 'expired');
 }
 

@@ -4,6 +4,7 @@ import type { Turn } from '../turn.ts';
 import { cancelJob, expire } from './ending.ts';
 import { kill, lost, timedOut } from './progress.ts';
 import { leaveAfterWait } from './rerouting.ts';
+import { wakeJob } from './waiting.ts';
 
 /** Timers handled in one tick, a few milliseconds of work; `nextWake` then is in the past and brings the next tick. */
 const WAKES_PER_TICK = 2000;
@@ -30,6 +31,11 @@ function wake(turn: Turn, entry: JobEntry): void {
   if (job.state === 'queued') {
     if (pastDeadline) expire(turn, entry);
     else if ((job.place?.leaveAt ?? Number.POSITIVE_INFINITY) <= turn.now) leaveAfterWait(turn, entry);
+    return;
+  }
+  if (job.state === 'waiting') {
+    if (pastDeadline) expire(turn, entry);
+    else wakeJob(turn, entry, 'time');
     return;
   }
   if (!open) return;

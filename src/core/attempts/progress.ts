@@ -169,10 +169,15 @@ export function forgotten(
   confirmUnknown(turn, entry, isGone);
   const policy = isTerminal(entry.job.state) ? 'fail' : unknownPolicy(turn, entry);
   if (policy === 'hold') return;
+  const isRepeatable = turn.fleet.backends.get(entry.open?.backend ?? '')?.info.isRepeatable === true;
   const error = errorInfo('UNKNOWN_OUTCOME', why);
   abandonAttempt(turn, entry, { is: 'on-unknown', policy }, error);
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);
+  if (policy === 'retry' && isRepeatable) {
+    turn.put('job', entry.uid, unclaim(entry.job), { is: 'on-unknown', policy });
+    return;
+  }
   endBadly(turn, entry, { ...error, retriable: policy === 'retry' }, undefined, false);
 }
 

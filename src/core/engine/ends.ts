@@ -1,5 +1,6 @@
 /** Passes the ends of jobs and attempts on to sessions, batches, limits and the forecast of demand (docs/decisions/0015). */
 import { noteBatchEnd } from '../admission/batch.ts';
+import { admitChildren } from '../admission/children.ts';
 import { settle } from '../admission/quota.ts';
 import { noteUsed } from '../admission/session.ts';
 import { noteServed } from '../workers/forecast.ts';
@@ -7,6 +8,10 @@ import type { EngineTurn } from './handler.ts';
 
 export function processEnds(turn: EngineTurn): void {
   for (const end of turn.takeEnds()) {
+    if (end.is === 'waits') {
+      admitChildren(turn, end.entry, end.children);
+      continue;
+    }
     if (end.is === 'job') {
       settle(turn, end.entry);
       noteBatchEnd(turn.batchEnds, end.entry);

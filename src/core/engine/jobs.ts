@@ -7,6 +7,7 @@ import type { Submission } from '../admission/submission.ts';
 import { submit } from '../admission/submit.ts';
 import type { KnownEnds } from '../attempts/dependencies.ts';
 import { cancel, type ResolveAs, redriveJob, resolve } from '../attempts/operator-commands.ts';
+import { answerJob } from '../attempts/waiting.ts';
 import type { EndedJob } from '../ports/store.ts';
 import { needSourceOf } from '../queue/lane.ts';
 import { modelOf } from '../queue/queue.ts';
@@ -29,6 +30,8 @@ export type JobCommandEvent =
       readonly ends?: KnownEnds | undefined;
     }
   | { readonly type: 'batch'; readonly request: BatchRequest }
+  /** Somebody answers what a job waits for; `step` says which wait is meant. */
+  | { readonly type: 'answer'; readonly uid: string; readonly step: number; readonly answer: string }
   | { readonly type: 'resolve'; readonly uid: string; readonly by: string; readonly how: ResolveAs };
 
 export interface SubmitAnswer {
@@ -62,6 +65,9 @@ export const jobs = {
     return answer(turn, entry, undefined);
   }),
   batch: needsDiskSpace((turn, { request }) => putBatch(turn, request)),
+  answer: needsDiskSpace((turn, { uid, step, answer: text }) =>
+    answer(turn, answerJob(turn, uid, step, text), undefined),
+  ),
   resolve: mayRefuse((turn, { uid, by, how }) => answer(turn, resolve(turn, uid, by, how), undefined)),
 } satisfies Handlers<JobCommandEvent>;
 

@@ -3,7 +3,9 @@ import type { ErrorInfo } from '../../model/errors.ts';
 import type { BusyReason, TurnedAwayReason } from '../../model/reasons.ts';
 import type { AskRecord, Body, Labels } from '../../model/records.ts';
 import type { TokenCounts } from '../../model/usage.ts';
+import type { RefusedChild, WaitRecord } from '../../model/waiting.ts';
 import type { Commander, Opening } from '../../model/worker-wire.ts';
+import type { NewJob } from './new-job.ts';
 
 /** The declaration of a backend. Backends differ by these fields only; the core never tests their names. */
 export interface BackendInfo {
@@ -28,6 +30,8 @@ export interface BackendInfo {
   readonly keepsResults: boolean;
   /** Nothing that the executor ran goes on after its process has ended: with another registry, no earlier execution runs. */
   readonly endsWithProcess?: boolean | undefined;
+  /** Its executions only decide, and do nothing outside: one that is lost is begun again, and uses up no try. */
+  readonly isRepeatable?: boolean | undefined;
   /** The identity of the executor's memory: a changed one means that it may have forgotten executions. */
   readonly registry: string;
   /** The longest context in tokens; undefined means unlimited. */
@@ -73,7 +77,23 @@ export type Outcome =
       readonly usage?: CountedTokens;
     }
   | { readonly ok: 'cancelled'; readonly usage?: CountedTokens }
+  | Waits
   | TurnedAway;
+
+/** The execution is over and its work is not: the job waits, and another attempt goes on with `state`. */
+export interface Waits {
+  readonly ok: 'waits';
+  readonly state: Body;
+  /** Jobs that are admitted below it, whose end it waits for. */
+  readonly children: readonly NewJob[];
+  /** Those that are no valid requests. */
+  readonly refused?: readonly RefusedChild[] | undefined;
+  /** Whether all of them must have ended, or one. */
+  readonly needs: 'all' | 'any';
+  /** How long it waits at most. */
+  readonly forMs?: number | undefined;
+  readonly usage?: CountedTokens | undefined;
+}
 
 /** The provider behind the backend has done nothing for the job, and wants no other one for a while. */
 export interface TurnedAway {
@@ -90,12 +110,18 @@ export interface Offer {
   readonly epoch: number;
   readonly ask: AskRecord;
   readonly payloadText: string;
+  /** What the job goes on with after a wait. */
+  readonly waited?: Waited | undefined;
   readonly attempt: number;
   /**
    * The registry of the executor when the attempt was recorded. An executor with another registry answers `busy`: the
    * offer may be a late copy of an attempt that was settled after the executor had lost its memory.
    */
   readonly registry: string | undefined;
+}
+
+export interface Waited extends Omit<WaitRecord, 'state'> {
+  readonly stateText: string;
 }
 
 /** Whether an offer is meant for an executor with this registry; an offer without one is meant for any. */
@@ -117,7 +143,14 @@ export type OfferReply =
 /** An outcome before it is stored, with its result as JSON text. */
 export type ExecutionOutcome =
   | { readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens }
-  | Exclude<Outcome, { readonly ok: true }>;
+  | AskedWait
+  | Exclude<Outcome, { readonly ok: true } | Waits>;
+
+/** A wait as an executor asks for it: `children` are requests as callers submit them. */
+export interface AskedWait extends Omit<Waits, 'state' | 'children' | 'refused'> {
+  readonly stateText: string;
+  readonly children: readonly unknown[];
+}
 
 export type ExecutionEnd = { readonly is: 'ended'; readonly outcome: ExecutionOutcome } | UnknownEnd;
 

@@ -3,11 +3,12 @@
  */
 
 import { SortedList } from '../../kit/sorted-list.ts';
+import { isEarlier } from '../../model/records.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 
 function ahead(a: JobEntry, b: JobEntry): boolean {
   if (a.ask.spec.score !== b.ask.spec.score) return a.ask.spec.score > b.ask.spec.score;
-  return a.ask.n < b.ask.n;
+  return isEarlier(a.ask, b.ask);
 }
 
 export class Flow {

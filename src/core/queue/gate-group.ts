@@ -1,5 +1,6 @@
 /** The jobs that wait at one gate: groups of jobs that what holds up one of them holds up too (gate-lists.ts). */
 import { SortedList } from '../../kit/sorted-list.ts';
+import { isEarlier } from '../../model/records.ts';
 import type { Gate } from '../limits/gate.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 
@@ -10,7 +11,7 @@ export type IsFree = (lane: string) => boolean;
 export function ahead({ ask: a }: JobEntry, { ask: b }: JobEntry): boolean {
   if (a.spec.priority !== b.spec.priority) return a.spec.priority === 'interactive';
   if (a.spec.score !== b.spec.score) return a.spec.score > b.spec.score;
-  return a.n < b.n;
+  return isEarlier(a, b);
 }
 
 /** Jobs that pass the same gates and need the same lane. */

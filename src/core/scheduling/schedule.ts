@@ -10,7 +10,7 @@ import type { Cause, PickReason } from '../../model/causes.ts';
 import type { ErrorInfo } from '../../model/errors.ts';
 import { claim, die, newAttempt, reroute } from '../../model/moves.ts';
 import type { Bill } from '../../model/price.ts';
-import { tokenOf } from '../../model/records.ts';
+import { isEarlier, tokenOf } from '../../model/records.ts';
 import type { RoutePlace, RouteReason } from '../../model/route.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { ClassPick } from '../queue/lane.ts';
@@ -171,23 +171,22 @@ interface LanePick {
 
 /** The lane to serve next: the lowest rankOf(), then the lane whose next job was admitted first. */
 function nextLane({ fleet, gates }: Queue, policy: LanePolicy, now: number): LanePick | undefined {
-  let best: (LanePick & { n: number }) | undefined;
+  let best: LanePick | undefined;
   for (const lane of fleet.runnable) {
     const pick = lane.nextClass(policy, now);
     const head = lane.queueOf(pick.class).head();
     if (!head) continue;
     if (lane.held?.next === head && lane.held.at === gates.version) continue;
     lane.held = undefined;
-    const n = head.ask.n;
-    if (!best || goesFirst(pick, n, best)) best = { lane, pick, n, entry: head };
+    if (!best || goesFirst(pick, head, best)) best = { lane, pick, entry: head };
   }
   return best;
 }
 
-function goesFirst(pick: ClassPick, n: number, best: LanePick & { n: number }): boolean {
+function goesFirst(pick: ClassPick, { ask }: JobEntry, best: LanePick): boolean {
   const rank = rankOf(pick);
   const bestRank = rankOf(best.pick);
-  return rank === bestRank ? n < best.n : rank < bestRank;
+  return rank === bestRank ? isEarlier(ask, best.entry.ask) : rank < bestRank;
 }
 
 /** A batch job that is due by the batch share ranks like an interactive one. */

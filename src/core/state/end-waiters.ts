@@ -1,12 +1,15 @@
 /**
- * Which queued jobs wait for the end of which other jobs. The job that is waited for may have ended and left memory.
+ * Which jobs wait for the end of which other jobs: queued ones for those that they name in `after`, waiting ones for jobs
+ * below them. The job that is waited for may have ended and left memory.
  *
  * W1  `JobEntry.waitsFor` is the number of jobs that hold the job back; a job with 0 is not held back.
  * W2  The end of a job only puts it on the list of jobs with unsettled waiters: attempts/dependencies.ts releases these, a
  *     bounded number in a step, because 100,000 jobs may wait for one end. A job that lives again, by a redrive, holds its
  *     waiters back in the same way.
+ * W3  A waiting job that may go on is in `wakeable` until attempts/waiting.ts has woken it. Whether it may is judged again
+ *     then, once nothing is unsettled: after a restart the jobs below it come later than the job itself.
  */
-import { uidOf } from '../../model/records.ts';
+import { type AskRecord, type JobRecord, uidOf } from '../../model/records.ts';
 import { type EndState, isTerminal } from '../../model/states.ts';
 import type { JobEntry } from './job-entry.ts';
 
@@ -38,9 +41,11 @@ export class EndWaiters {
    * waiters, and theirs in turn, the list stays short.
    */
   readonly #unsettled: Awaited[] = [];
+  /** Waiting jobs that may go on. */
+  readonly wakeable = new Set<JobEntry>();
 
   get isUnsettled(): boolean {
-    return this.#unsettled.length > 0;
+    return this.#unsettled.length > 0 || this.wakeable.size > 0;
   }
 
   /** The awaited jobs that may have unsettled waiters. */
@@ -48,26 +53,31 @@ export class EndWaiters {
     return this.#unsettled;
   }
 
-  /** The job with this uid, if jobs that have not started yet name it. */
+  /** The job with this uid, if jobs wait for its end. */
   of(uid: string): Awaited | undefined {
     return this.#awaited.get(uid);
   }
 
-  /** Adds a queued job that was never claimed. `endOf` says how a job that it names has ended. */
+  /** Adds a job that waits for others. `endOf` says how a job that it names has ended. */
   add(entry: JobEntry, endOf: (uid: string) => EndState | undefined): void {
+    const isWaiting = entry.job.state === 'waiting';
     for (const uid of awaitedBy(entry)) {
       const awaited = this.#awaited.get(uid) ?? this.#begin(uid, endOf(uid));
       if (awaited.held.has(entry) || awaited.released.has(entry)) continue;
-      if (awaited.end === 'succeeded') awaited.released.add(entry);
+      const isOver = isWaiting ? awaited.end !== undefined : awaited.end === 'succeeded';
+      if (isOver) awaited.released.add(entry);
       else this.#hold(awaited, entry);
       // attempts/dependencies.ts decides whether a bad end ends the waiter too, as for every other end.
-      if (awaited.end !== undefined && awaited.end !== 'succeeded') this.#unsettled.push(awaited);
+      if (awaited.end !== undefined && !isOver) this.#unsettled.push(awaited);
     }
+    this.#noteWakeable(entry);
   }
 
-  /** Removes a job that was claimed or has ended. */
-  remove(entry: JobEntry): void {
-    for (const uid of awaitedBy(entry)) {
+  /** Removes a job that no longer waits for the jobs with these ids. */
+  remove(entry: JobEntry, ids: readonly string[]): void {
+    this.wakeable.delete(entry);
+    for (const id of ids) {
+      const uid = uidOf(entry.ask.tenant, id);
       const awaited = this.#awaited.get(uid);
       if (!awaited) continue;
       awaited.held.delete(entry);
@@ -112,6 +122,11 @@ export class EndWaiters {
     awaited.held.delete(entry);
     awaited.released.add(entry);
     entry.waitsFor--;
+    this.#noteWakeable(entry);
+  }
+
+  #noteWakeable(entry: JobEntry): void {
+    if (childrenHaveEnded(entry)) this.wakeable.add(entry);
   }
 
   /** Takes the last job off the list once none of its waiters is unsettled. */
@@ -140,9 +155,21 @@ export class EndWaiters {
 
 const NONE: readonly string[] = [];
 
-/** The uids of the jobs whose end a job waits for before its first attempt. */
-export const awaitedBy = ({ ask }: JobEntry): readonly string[] =>
-  ask.spec.after?.map((id) => uidOf(ask.tenant, id)) ?? NONE;
+/** The ids of the jobs whose end a job with these records waits for: before its first attempt, or between two of them. */
+export function awaitedIds(ask: AskRecord, { state, attempt, wait }: JobRecord): readonly string[] {
+  if (state === 'waiting') return wait?.children ?? NONE;
+  return state === 'queued' && attempt === 0 ? (ask.spec.after ?? NONE) : NONE;
+}
+
+/** The uids of the jobs whose end a job waits for. */
+export const awaitedBy = ({ ask, job }: JobEntry): readonly string[] =>
+  awaitedIds(ask, job).map((id) => uidOf(ask.tenant, id));
+
+/** Whether as many jobs below a waiting job have ended as it waits for. */
+export function childrenHaveEnded({ job: { state, wait }, waitsFor }: JobEntry): boolean {
+  if (state !== 'waiting' || !wait || wait.children.length === 0) return false;
+  return wait.needs === 'any' ? waitsFor < wait.children.length : waitsFor === 0;
+}
 
 /** How a job has ended; undefined if it is live. One that is not in memory has ended well, or its end was passed on. */
 export function endOfEntry(entry: JobEntry | undefined): EndState | undefined {

@@ -87,19 +87,11 @@ export class JobEntry extends JobMemory implements JobRecords {
     return this.waitsUntil > (this.job.notBefore === undefined ? now - aheadMs : now);
   }
 
-  /** Whether the `after` list of the job still counts: it is queued and was never claimed. */
-  get mayWaitForEnds(): boolean {
-    return this.ask.spec.after !== undefined && mayWait(this.job);
-  }
-
   /** The earliest start of a queued job: set by its caller for the first attempt, by a retry for later ones. */
   get waitsUntil(): number {
     return this.job.notBefore ?? (this.job.attempt === 0 ? this.ask.spec.not_before : undefined) ?? 0;
   }
 }
-
-/** Whether a job with this record would wait for the jobs of its `after` list. */
-export const mayWait = ({ state, attempt }: JobRecord): boolean => state === 'queued' && attempt === 0;
 
 /** A JobEntry with writable records, for State, which replaces them, and Restore, which fills them. */
 export type WritableRecords = { -readonly [K in keyof JobRecords]: JobRecords[K] };

@@ -28,8 +28,8 @@ import { Limiter } from '../limits/limiter.ts';
 import type { StateSettings } from '../settings.ts';
 import { AdmissionOrder } from './admission-order.ts';
 import { BatchTable } from './batch-table.ts';
-import { EndWaiters, endOfEntry } from './end-waiters.ts';
-import { JobEntry, mayWait, type Parked, type WritableRecords } from './job-entry.ts';
+import { awaitedIds, EndWaiters, endOfEntry } from './end-waiters.ts';
+import { JobEntry, type Parked, type WritableRecords } from './job-entry.ts';
 import { Leases } from './leases.ts';
 import { Pools } from './pools.ts';
 import { QueuedByTenant } from './queued-by-tenant.ts';
@@ -112,6 +112,7 @@ export class State {
     queued: 0,
     claimed: 0,
     running: 0,
+    waiting: 0,
     stale: 0,
     failed: 0,
     dead: 0,
@@ -225,7 +226,7 @@ export class State {
     // An id can occur again: redriven after it left memory, or chosen by a caller again after its purge.
     const former = this.jobs.get(entry.uid);
     if (former) {
-      this.waiters.remove(former);
+      this.waiters.remove(former, awaitedIds(former.ask, former.job));
       this.forget(former);
     }
     this.jobs.set(entry.uid, entry);
@@ -237,16 +238,20 @@ export class State {
       this.#noteSlot(entry, entry.open, false, now);
     }
     this.batches.count(entry, undefined, entry.job.state);
-    this.#noteWaiting(entry, entry.mayWaitForEnds, false);
+    this.#noteWaiting(entry, undefined);
     this.#enrol(entry, now);
     this.settle(entry, now);
     return entry;
   }
 
   /** Keeps the index of jobs that wait for others, and of those that they wait for. */
-  #noteWaiting(entry: JobEntry, mayWaitNow: boolean, mightWait: boolean): void {
-    if (mightWait && !mayWaitNow) this.waiters.remove(entry);
-    if (mayWaitNow && !mightWait) this.waiters.add(entry, (uid) => endOfEntry(this.jobs.get(uid)));
+  #noteWaiting(entry: JobEntry, before: JobRecord | undefined): void {
+    const former = before && awaitedIds(entry.ask, before);
+    const ids = awaitedIds(entry.ask, entry.job);
+    if (ids !== former) {
+      if (former && former.length > 0) this.waiters.remove(entry, former);
+      if (ids.length > 0) this.waiters.add(entry, (uid) => endOfEntry(this.jobs.get(uid)));
+    }
     this.waiters.moved(entry.uid, endOfEntry(entry));
   }
 
@@ -267,7 +272,7 @@ export class State {
     records.job = after;
     records.seq = this.seq;
     if (before.state !== after.state) this.#countMove(entry, before.state, after.state);
-    this.#noteWaiting(entry, entry.mayWaitForEnds, entry.ask.spec.after !== undefined && mayWait(before));
+    this.#noteWaiting(entry, before);
     const wasLive = !isTerminal(before.state);
     const isLive = !isTerminal(after.state);
     if (wasLive && !isLive) {

@@ -16,6 +16,7 @@ export function nextWake(entry: JobEntry, now: number, cancelDeadlineMs: number,
     wakeAt = Math.min(wakeAt, job.place?.leaveAt ?? NEVER);
     return entry.waits(now, aheadMs) ? Math.min(wakeAt, entry.waitsUntil) : wakeAt;
   }
+  if (job.state === 'waiting') return Math.min(wakeAt, job.wait?.until ?? NEVER);
   // An ordered kill is waited for, but not beyond the deadline of the job.
   if (open?.kill) {
     const killBy = killDeadline(entry, cancelDeadlineMs);

@@ -42,6 +42,7 @@ export const NOW = 1_800_000_000_000;
 const SETTINGS: EngineSettings = {
   devices: [],
   queueCapacity: 10_000,
+  maxWaiting: 1000,
   queueBytes: 2 ** 30,
   queuePolicy: 'reject',
   maxPayloadBytes: 2 ** 24,

@@ -5,15 +5,15 @@
  * B1  A file counts as used for as long as the brain may have a job in memory that references it.
  */
 import type { JobBundle, Recovery, Seq } from '../../core/ports/store.ts';
-import type { Body, Change } from '../../model/records.ts';
+import { type Body, type Change, keptBody } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
 import { fileOf } from './blobs.ts';
 
 interface JobBlobFiles {
   /** The blob file of the payload. */
   payload: number | undefined;
-  /** The blob file of the result. */
-  result: number | undefined;
+  /** The blob file of the body that the job keeps beside its payload. */
+  kept: number | undefined;
   isTerminal: boolean;
   /** The last change of the job. */
   seq: Seq;
@@ -45,7 +45,7 @@ export class BlobUse {
   recovered({ uid, ask, job, attempts, seq }: JobBundle): void {
     if (attempts.some(({ state }) => isOpen(state))) this.#open?.add(uid);
     this.#setPayload(uid, ask.payload, seq);
-    this.#setJob(uid, job.result, isTerminal(job.state), seq);
+    this.#setJob(uid, keptBody(job), isTerminal(job.state), seq);
   }
 
   /** Takes a change that was recovered from the log or appended to it. */
@@ -57,7 +57,7 @@ export class BlobUse {
         this.#setPayload(change.id, change.after.payload, seq);
         return;
       case 'job':
-        this.#setJob(change.id, change.after.result, isTerminal(change.after.state), seq);
+        this.#setJob(change.id, keptBody(change.after), isTerminal(change.after.state), seq);
         return;
       case 'attempt': {
         const { job: uid, state } = change.after;
@@ -112,32 +112,32 @@ export class BlobUse {
     this.#count(file, 1);
     this.#jobs.set(uid, {
       payload: file,
-      result: undefined,
+      kept: undefined,
       isTerminal: false,
       seq,
       indexedBefore: undefined,
     });
   }
 
-  #setJob(uid: string, result: Body | undefined, terminal: boolean, seq: Seq): void {
-    const file = fileOf(result);
+  #setJob(uid: string, kept: Body | undefined, terminal: boolean, seq: Seq): void {
+    const file = fileOf(kept);
     const files = this.#jobs.get(uid);
     if (!files) {
       if (file === undefined) return;
       this.#count(file, 1);
       this.#jobs.set(uid, {
         payload: undefined,
-        result: file,
+        kept: file,
         isTerminal: terminal,
         seq,
         indexedBefore: undefined,
       });
       return;
     }
-    if (files.result !== file) {
+    if (files.kept !== file) {
       if (file !== undefined) this.#count(file, 1);
-      if (files.result !== undefined) this.#count(files.result, -1);
-      files.result = file;
+      if (files.kept !== undefined) this.#count(files.kept, -1);
+      files.kept = file;
     }
     files.isTerminal = terminal;
     files.seq = seq;
@@ -157,7 +157,7 @@ export class BlobUse {
     if (!files) return;
     this.#jobs.delete(uid);
     if (files.payload !== undefined) this.#count(files.payload, -1);
-    if (files.result !== undefined) this.#count(files.result, -1);
+    if (files.kept !== undefined) this.#count(files.kept, -1);
   }
 
   #count(file: number, by: 1 | -1): void {

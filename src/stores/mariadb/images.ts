@@ -5,6 +5,7 @@ import {
   type Body,
   type Change,
   type JobRecord,
+  keptBody,
   smallRecordName,
 } from '../../model/records.ts';
 import { type BodyName, bodiesOf } from './blobs.ts';
@@ -152,14 +153,14 @@ export function namedBodies({ asks, moves }: Images): BodyName[] {
   const names: BodyName[] = [];
   for (const [uid, { asked, moved }] of asks) {
     const { payload } = asked.change.after as AskRecord;
-    if (typeof payload === 'object' || moved) names.push(...bodiesOf(uid, payload, resultOf(moved)));
+    if (typeof payload === 'object' || moved) names.push(...bodiesOf(uid, payload, keptBodyOf(moved)));
   }
-  for (const [uid, { moved }] of moves) names.push(...bodiesOf(uid, resultOf(moved)));
+  for (const [uid, { moved }] of moves) names.push(...bodiesOf(uid, keptBodyOf(moved)));
   return names;
 }
 
-const resultOf = (moved: NumberedChange | undefined): Body | undefined =>
-  (moved?.change.after as JobRecord | undefined)?.result;
+const keptBodyOf = (moved: NumberedChange | undefined): Body | undefined =>
+  moved?.change.after ? keptBody(moved.change.after as JobRecord) : undefined;
 
 /** The row of a job to which nothing has happened yet: the columns that moves change are constants of the statement. */
 export function freshRow({ asked, seq }: AskImage): Value[] {

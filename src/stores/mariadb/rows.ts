@@ -2,7 +2,14 @@
 import type { JobBundle } from '../../core/ports/store.ts';
 import { causeText } from '../../model/causes.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
-import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
+import {
+  type AskRecord,
+  type AttemptRecord,
+  type Change,
+  type JobRecord,
+  keptBody,
+  type LeaseRecord,
+} from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 import { tagText } from '../tag-text.ts';
@@ -15,6 +22,7 @@ const STATUS: Record<JobState, string> = {
   queued: 'pending',
   claimed: 'claimed',
   running: 'running',
+  waiting: 'waiting',
   stale: 'stale',
   failed: 'failed',
   dead: 'dead_letter',
@@ -91,7 +99,6 @@ export function askValues(uid: string, ask: AskRecord, text: string): Value[] {
 }
 
 export function jobValues(job: JobRecord, text: string, seq: number): Value[] {
-  const { result } = job;
   return [
     seq,
     STATUS[job.state],
@@ -100,7 +107,7 @@ export function jobValues(job: JobRecord, text: string, seq: number): Value[] {
     job.attempt,
     job.endedAt ?? null,
     job.error === undefined ? null : `${job.error.code}: ${job.error.message}`.slice(0, 4000),
-    rowOf(result),
+    rowOf(keptBody(job)),
     text,
   ];
 }

@@ -200,4 +200,11 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       PRIMARY KEY (at_ms, token)
     ) ${TABLE}`,
   ],
+  [
+    // A leader of an older version does not know this state, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    `ALTER TABLE orchestrator_jobs MODIFY COLUMN status
+      ENUM('pending','claimed','running','done','failed','dead_letter','stale','cancelled','waiting') NOT NULL`,
+  ],
 ];

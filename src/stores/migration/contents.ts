@@ -26,8 +26,8 @@ export interface LoadedJob {
   readonly bundle: JobBundle;
   /** Set where the record holds a reference instead of the payload itself. */
   readonly payload: string | undefined;
-  /** Set where the record holds a reference instead of the result itself. */
-  readonly result: string | undefined;
+  /** Set where the record holds a reference instead of its kept body itself. */
+  readonly kept: string | undefined;
 }
 
 /** Everything that a store holds. */

@@ -18,12 +18,12 @@ const bundle = (id: string, fields: Partial<JobBundle> = {}): JobBundle => ({
 const small = (id: string, fields?: Partial<JobBundle>): LoadedJob => ({
   bundle: bundle(id, fields),
   payload: undefined,
-  result: undefined,
+  kept: undefined,
 });
 /** A job whose payload is in the blob file `file`. */
 const large = (payload: string, file: number): LoadedJob => {
   const ask = askOf('large', 4, { payload: { file, bytes: 1 } as BlobRef });
-  return { bundle: bundle('large', { ask }), payload, result: undefined };
+  return { bundle: bundle('large', { ask }), payload, kept: undefined };
 };
 
 function totals(...jobs: LoadedJob[]): Totals {

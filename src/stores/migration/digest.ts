@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { stableHash } from '../../kit/hash.ts';
 import type { Charge } from '../../model/charge.ts';
-import type { BrainRecord } from '../../model/records.ts';
+import { type BrainRecord, withKeptBody } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { OtherRecord } from '../records.ts';
 import type { LoadedJob } from './contents.ts';
@@ -33,11 +33,11 @@ export class Digest {
   #others = 0;
   #charges = 0;
 
-  addJob({ bundle, payload, result }: LoadedJob): void {
+  addJob({ bundle, payload, kept }: LoadedJob): void {
     const { uid, seq, ask, job, attempts } = bundle;
     const records = {
       ask: payload === undefined ? ask : { ...ask, payload: this.#body(payload) },
-      job: result === undefined ? job : { ...job, result: this.#body(result) },
+      job: kept === undefined ? job : withKeptBody(job, this.#body(kept) as never),
     };
     this.#add(['job', uid, seq, records.ask, records.job, attempts]);
     if (isTerminal(job.state)) this.#ended++;

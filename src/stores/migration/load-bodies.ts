@@ -1,6 +1,6 @@
 /** Reads jobs together with their large bodies, in pieces small enough for memory. */
 import type { JobBundle } from '../../core/ports/store.ts';
-import type { Body } from '../../model/records.ts';
+import { type Body, keptBody, withKeptBody } from '../../model/records.ts';
 import type { LoadedJob, StoreContents } from './contents.ts';
 
 /** A piece holds at most this many bytes of bodies, unless a single job has more. */
@@ -13,7 +13,7 @@ export function piecesOf(page: readonly JobBundle[], bodyBytes = PIECE_BODY_BYTE
   const pieces: JobBundle[][] = [];
   let left = 0;
   for (const bundle of page) {
-    const bytes = storedBytes(bundle.ask.payload) + storedBytes(bundle.job.result);
+    const bytes = storedBytes(bundle.ask.payload) + storedBytes(keptBody(bundle.job));
     const piece = pieces.at(-1);
     if (piece && bytes <= left) piece.push(bundle);
     else pieces.push([bundle]);
@@ -34,24 +34,20 @@ export async function* loadedJobs(contents: StoreContents): AsyncGenerator<reado
 
 async function load(contents: StoreContents, bundle: JobBundle): Promise<LoadedJob> {
   const { payload } = bundle.ask;
-  const { result } = bundle.job;
+  const kept = keptBody(bundle.job);
   return {
     bundle,
     payload: typeof payload === 'object' ? await contents.readBody(payload) : undefined,
-    result: typeof result === 'object' ? await contents.readBody(result) : undefined,
+    kept: typeof kept === 'object' ? await contents.readBody(kept) : undefined,
   };
 }
 
 /** The job with its bodies replaced by those given, which are references of the target; undefined keeps a body. */
-export function withBodies(
-  bundle: JobBundle,
-  payload: Body | undefined,
-  result: Body | undefined,
-): JobBundle {
+export function withBodies(bundle: JobBundle, payload: Body | undefined, kept: Body | undefined): JobBundle {
   const { ask, job } = bundle;
   return {
     ...bundle,
     ask: payload === undefined ? ask : { ...ask, payload },
-    job: result === undefined ? job : { ...job, result },
+    job: kept === undefined ? job : withKeptBody(job, kept),
   };
 }

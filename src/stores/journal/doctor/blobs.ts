@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Disk, type DiskFile, diskErrorCode } from '../../../kit/env/env.ts';
-import type { AskRecord, Body, JobRecord } from '../../../model/records.ts';
+import { type AskRecord, type Body, type JobRecord, keptBody } from '../../../model/records.ts';
 import type { FileRef } from '../blobs.ts';
 import { blobName, blobNumber } from '../layout.ts';
 import type { Report, Verdict } from './report.ts';
@@ -35,7 +35,8 @@ export class BlobCheck {
     ifMissing: Exclude<Verdict, 'ok'>,
   ): Promise<void> {
     await this.#checkBody(`the payload of "${uid}"`, ask.payload, ifMissing);
-    if (job.result !== undefined) await this.#checkBody(`the result of "${uid}"`, job.result, ifMissing);
+    const kept = keptBody(job);
+    if (kept !== undefined) await this.#checkBody(`the result of "${uid}"`, kept, ifMissing);
   }
 
   /** Names of the files that no job passed to checkJob() refers to. */

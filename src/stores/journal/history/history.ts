@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import { keptBody } from '../../../model/records.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
 import { tagText } from '../../tag-text.ts';
 import { fileOf } from '../blobs.ts';
@@ -127,6 +128,8 @@ export interface HistoryIndex {
 
 /** The lowest and highest blob file that a job references. */
 export function blobRange(bundle: JobBundle): { low: number; high: number } | undefined {
-  const files = [fileOf(bundle.ask.payload), fileOf(bundle.job.result)].filter((file) => file !== undefined);
+  const files = [fileOf(bundle.ask.payload), fileOf(keptBody(bundle.job))].filter(
+    (file) => file !== undefined,
+  );
   return files.length === 0 ? undefined : { low: Math.min(...files), high: Math.max(...files) };
 }

@@ -110,8 +110,8 @@ export class JournalTarget implements MigrationTarget {
     const store = async (text: string | undefined): Promise<Body | undefined> =>
       text === undefined ? undefined : this.#blobs.put(text);
     const bundles = await Promise.all(
-      jobs.map(async ({ bundle, payload, result }) =>
-        withBodies(bundle, ...(await Promise.all([store(payload), store(result)]))),
+      jobs.map(async ({ bundle, payload, kept }) =>
+        withBodies(bundle, ...(await Promise.all([store(payload), store(kept)]))),
       ),
     );
     if (this.#failure) throw this.#failure;

@@ -1,7 +1,7 @@
 /** Writes the tables for a move: jobs as rows, other records as commits, all of it behind the fence. */
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import { type Body, BRAIN_ID, type Change, tokenOf } from '../../../model/records.ts';
+import { type Body, BRAIN_ID, type Change, keptBody, tokenOf } from '../../../model/records.ts';
 import type {
   LoadedJob,
   MigrationTarget,
@@ -85,8 +85,8 @@ export class MariaDbTarget implements MigrationTarget {
       const fence = await sql.run(HOLD_FENCE, [this.#epoch]);
       if (fence.rows !== 1) throw this.#fenced();
       const bundles = [];
-      for (const { bundle, payload, result } of jobs) {
-        bundles.push(withBodies(bundle, await this.#store(payload), await this.#store(result)));
+      for (const { bundle, payload, kept } of jobs) {
+        bundles.push(withBodies(bundle, await this.#store(payload), await this.#store(kept)));
       }
       await sql.batch(
         PUT_JOB,
@@ -97,7 +97,7 @@ export class MariaDbTarget implements MigrationTarget {
       );
       await nameBodies(
         sql,
-        bundles.flatMap(({ uid, ask, job }) => bodiesOf(uid, ask.payload, job.result)),
+        bundles.flatMap(({ uid, ask, job }) => bodiesOf(uid, ask.payload, keptBody(job))),
       );
       await sql.batch(
         PUT_ATTEMPT,

@@ -1,0 +1,56 @@
+/** How a function ends its call to wait: its job gives up the slot, and another call goes on later. */
+import type { AskedWait, Waited } from '../../core/ports/backend.ts';
+import type { RefusedChild, WakeReason } from '../../model/waiting.ts';
+
+export interface WaitRequest {
+  /** What the next call gets back, as JSON. */
+  readonly state?: unknown;
+  /** Jobs to submit below this one, in the form in which callers submit them; all of them are admitted, or refused, with the wait. */
+  readonly jobs?: readonly object[];
+  /** Whether all of these must have ended before the next call, or one; `all` by default. */
+  readonly needs?: 'all' | 'any';
+  /** The next call comes after this time at the latest. */
+  readonly forMs?: number;
+}
+
+/** What a call gets that goes on after a wait. */
+export interface WaitedState {
+  readonly state: unknown;
+  readonly woken: WakeReason;
+  /** The ids of the jobs that were waited for. */
+  readonly jobs: readonly string[];
+  readonly refused: readonly RefusedChild[];
+  /** The answer that ended the wait, if one did. */
+  readonly answer: unknown;
+}
+
+/** A function returns it instead of a result. */
+export class Wait {
+  readonly #request: WaitRequest;
+
+  constructor(request: WaitRequest) {
+    this.#request = request;
+  }
+
+  outcome(): AskedWait {
+    const { state, jobs = [], needs = 'all', forMs } = this.#request;
+    return {
+      ok: 'waits',
+      stateText: JSON.stringify(state) ?? 'null',
+      children: jobs,
+      needs,
+      ...(forMs !== undefined && { forMs }),
+    };
+  }
+}
+
+export function stateAfter(waited: Waited): WaitedState {
+  const { stateText, woken = 'children', children, refused = [], answer } = waited;
+  return {
+    state: JSON.parse(stateText),
+    woken,
+    jobs: children,
+    refused,
+    answer: answer === undefined ? undefined : JSON.parse(answer),
+  };
+}

@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  EngineKit,
+  FAILED,
+  FAILED_FOR_NOW,
+  type Fields,
+  SETTINGS,
+  STOPPED,
+  SUCCESS,
+  submission,
+} from '../../../test/fakes/engine-kit.ts';
+import { causeName } from '../../model/causes.ts';
+import { errorInfo } from '../../model/errors.ts';
+import { Engine } from '../engine/engine.ts';
+import type { Waits } from '../ports/backend.ts';
+import { Restore } from '../restore.ts';
+import { bundleOf } from '../state/job-entry.ts';
+
+const child = (id: string, fields: Fields = {}) => submission(id, { hash: `hash of ${id}`, ...fields });
+
+const waits = (ids: readonly string[], fields: Partial<Waits> = {}): Waits => ({
+  ok: 'waits',
+  state: '{"so":"far"}',
+  children: ids.map((id) => child(id, { type: 'part' })),
+  needs: 'all',
+  ...fields,
+});
+
+/** A kit with a job `run` that runs, beside a backend for its parts. */
+function running(fields: Fields = {}, slots = 4): EngineKit {
+  const kit = new EngineKit();
+  kit.backend('runs', { slots, types: ['run'] });
+  kit.backend('parts', { slots, types: ['part'] });
+  kit.submit('run', { type: 'run', ...fields });
+  kit.accept('run');
+  return kit;
+}
+
+function finish(kit: EngineKit, id: string, outcome = SUCCESS): void {
+  kit.accept(id);
+  kit.end(id, outcome);
+}
+
+describe('a job that waits', () => {
+  test('gives up its attempt, keeps its state, and has its jobs admitted in the same commit', () => {
+    const kit = running();
+    const { changes } = kit.end('run', waits(['run.1', 'run.2']));
+    const { job, open, past } = kit.job('run');
+    assert.equal(job.state, 'waiting');
+    assert.equal(open, undefined);
+    assert.deepEqual(
+      past?.map(({ outcome }) => outcome),
+      ['waits'],
+    );
+    assert.deepEqual(job.wait, {
+      step: 1,
+      state: '{"so":"far"}',
+      children: ['run.1', 'run.2'],
+      needs: 'all',
+      until: undefined,
+    });
+    const asks = changes.flatMap((change) => (change.kind === 'ask' ? [change.after] : []));
+    assert.deepEqual(
+      asks.map((ask) => [ask?.id, ask?.ancestors]),
+      [
+        ['run.1', ['run']],
+        ['run.2', ['run']],
+      ],
+    );
+  });
+
+  test('goes on when all of its jobs have ended, however they did', () => {
+    const kit = running();
+    kit.end('run', waits(['run.1', 'run.2']));
+    finish(kit, 'run.1');
+    assert.equal(kit.state('run'), 'waiting');
+    finish(kit, 'run.2', { ok: false, error: { ...errorInfo('EXECUTION_FAILED'), retriable: false } });
+    assert.equal(kit.state('run.2'), 'dead');
+    assert.equal(kit.job('run').job.wait?.woken, 'children');
+    assert.equal(kit.state('run'), 'claimed', 'it has a free backend');
+    finish(kit, 'run');
+    assert.deepEqual([kit.state('run'), kit.job('run').job.wait], ['succeeded', undefined]);
+  });
+
+  test('goes on when one of its jobs has ended, if one is enough', () => {
+    const kit = running();
+    kit.end('run', waits(['run.1', 'run.2'], { needs: 'any' }));
+    assert.equal(kit.state('run'), 'waiting');
+    finish(kit, 'run.2');
+    assert.equal(kit.job('run').job.wait?.woken, 'children');
+    assert.equal(kit.state('run.1'), 'claimed');
+  });
+
+  test('goes on at its instant', () => {
+    const kit = running();
+    kit.end('run', waits(['run.1'], { forMs: 5000 }));
+    kit.pass(4999);
+    assert.equal(kit.state('run'), 'waiting');
+    kit.pass(1);
+    assert.deepEqual([kit.state('run'), kit.job('run').job.wait?.woken], ['claimed', 'time']);
+  });
+
+  test('counts its tries for each part of its work', () => {
+    const kit = running({ max_tries: 2 });
+    kit.end('run', FAILED_FOR_NOW);
+    kit.pass(1000);
+    kit.accept('run');
+    assert.equal(kit.job('run').job.tries, 1);
+    kit.end('run', waits([], { forMs: 0 }));
+    kit.pass(1);
+    kit.accept('run');
+    kit.end('run', FAILED_FOR_NOW);
+    kit.pass(1000);
+    assert.equal(kit.state('run'), 'claimed', 'it has two tries again');
+  });
+
+  test('goes on with an answer, which is taken once and for this wait alone', () => {
+    const kit = running();
+    kit.end('run', waits([], {}));
+    const answer = (step: number) =>
+      kit.step({ type: 'answer', uid: 'run', step, answer: '"yes"' }).reply as { code?: string };
+    assert.equal(answer(2).code, 'ILLEGAL_STATE');
+    assert.equal(kit.state('run'), 'waiting');
+    answer(1);
+    const { wait } = kit.job('run').job;
+    assert.deepEqual([wait?.woken, wait?.answer], ['answer', '"yes"']);
+    assert.equal(answer(1).code, 'ILLEGAL_STATE');
+  });
+
+  test('is cancelled at once, and its jobs with it', () => {
+    const kit = running();
+    kit.end('run', waits(['run.1']));
+    kit.step({ type: 'cancel', uid: 'run', by: 'somebody' });
+    assert.equal(kit.state('run'), 'cancelled');
+    kit.end('run.1', STOPPED);
+    assert.equal(kit.state('run.1'), 'cancelled');
+  });
+
+  test('dies at its deadline', () => {
+    const kit = running({ deadline_ms: 3000 });
+    kit.end('run', waits(['run.1'], { forMs: 5000 }));
+    kit.pass(3000);
+    assert.deepEqual([kit.state('run'), kit.job('run').job.reason], ['dead', 'expired']);
+  });
+
+  test('does not wait after a cancel, and has no jobs admitted', () => {
+    const kit = running();
+    kit.step({ type: 'cancel', uid: 'run', by: 'somebody' });
+    kit.end('run', waits(['run.1']));
+    assert.equal(kit.state('run'), 'cancelled');
+    assert.equal(kit.engine.state.jobs.has('run.1'), false);
+  });
+
+  test('learns which of its jobs were refused, and waits for the others alone', () => {
+    const kit = running();
+    kit.submit('taken', { type: 'part', hash: 'of another body' });
+    kit.end('run', waits(['taken', 'run.1']));
+    const { children, refused } = kit.job('run').job.wait ?? {};
+    assert.deepEqual(children, ['run.1']);
+    assert.deepEqual(
+      refused?.map(({ id, error }) => [id, error.code]),
+      [['taken', 'JOB_CONFLICT']],
+    );
+    finish(kit, 'run.1');
+    assert.equal(kit.job('run').job.wait?.woken, 'children');
+  });
+
+  test('goes on at once if all of its jobs were refused', () => {
+    const kit = running();
+    const many = Array.from({ length: 101 }, (_, n) => `run.${n}`);
+    kit.submit('taken', { type: 'part', hash: 'of another body' });
+    kit.end('run', waits(['taken']));
+    assert.deepEqual([kit.state('run'), kit.job('run').job.wait?.woken], ['claimed', 'children']);
+    kit.accept('run');
+    kit.end('run', waits(many));
+    assert.deepEqual(
+      kit.job('run').job.wait?.refused?.map(({ id }) => id),
+      ['run.100'],
+    );
+  });
+
+  test('comes into a full queue with its jobs, which stand in line at its place', () => {
+    const kit = new EngineKit({ queueCapacity: 3 });
+    kit.backend('runs', { slots: 1, types: ['run'] });
+    kit.submit('run', { type: 'run' });
+    kit.accept('run');
+    for (const id of ['a', 'b', 'c']) kit.submit(id, { type: 'part' });
+    kit.end('run', waits(['run.1', 'run.2']));
+    kit.backend('parts', { slots: 1, types: ['part'] });
+    const order: string[] = [];
+    for (let n = 0; n < 5; n++) {
+      const [next] = [...kit.engine.state.open.values()].filter(({ ask }) => ask.spec.type === 'part');
+      order.push(next?.uid ?? '');
+      finish(kit, next?.uid ?? '');
+    }
+    assert.deepEqual(order, ['run.1', 'run.2', 'a', 'b', 'c']);
+  });
+
+  test('keeps its place in its session, in which its jobs run beside it', () => {
+    const kit = running({ session_id: 's' });
+    kit.submit('next', { type: 'run', session_id: 's' });
+    kit.end('run', { ...waits([]), children: [child('run.1', { type: 'part', session_id: 's' })] });
+    assert.equal(kit.state('run.1'), 'claimed');
+    assert.equal(kit.job('next').parked, 'session');
+    finish(kit, 'run.1');
+    finish(kit, 'run');
+    assert.equal(kit.state('next'), 'claimed');
+  });
+
+  test('is refused to wait beyond the bound of waiting jobs: that is a failed try', () => {
+    const kit = new EngineKit({ maxWaiting: 1 });
+    kit.backend('runs', { slots: 2, types: ['run'] });
+    for (const id of ['first', 'second']) {
+      kit.submit(id, { type: 'run' });
+      kit.accept(id);
+      kit.end(id, waits([], { forMs: 60_000 }));
+    }
+    assert.deepEqual([kit.state('first'), kit.state('second')], ['waiting', 'queued']);
+    assert.equal(kit.job('second').job.error?.reason, 'max_waiting');
+  });
+
+  test('goes on with what it kept when it is redriven', () => {
+    const kit = running({ max_tries: 1 });
+    kit.end('run', waits([], { forMs: 0 }));
+    kit.pass(1);
+    finish(kit, 'run', FAILED);
+    assert.equal(kit.state('run'), 'dead');
+    kit.step({ type: 'redrive', uid: 'run', by: 'somebody', known: undefined });
+    assert.equal(kit.job('run').job.wait?.state, '{"so":"far"}');
+  });
+});
+
+/** A new engine with the records of the kit, as a checkpoint or as a log delivers them. */
+function restarted(kit: EngineKit, from: 'checkpoint' | 'log'): EngineKit {
+  const engine = new Engine({ settings: SETTINGS, random: () => 0 });
+  const restore = new Restore(engine.state, kit.now);
+  const { jobs, seq } = kit.engine.state;
+  if (from === 'checkpoint') for (const entry of jobs.values()) restore.job(bundleOf(entry));
+  else for (const [at, { change }] of kit.log.entries()) restore.change(change, at + 1);
+  restore.finish({ seq, at: kit.now, indexedUpTo: seq });
+  const next = new EngineKit({}, () => 0, engine);
+  next.now = kit.now;
+  next.step({ type: 'open', owner: 'kit' });
+  return next;
+}
+
+for (const from of ['checkpoint', 'log'] as const) {
+  test(`after a restart from the ${from} a job waits for what it waited for, and goes on`, () => {
+    const kit = running();
+    kit.end('run', waits(['run.1', 'run.2'], { forMs: 9000 }));
+    finish(kit, 'run.1');
+    const next = restarted(kit, from);
+    next.step({ type: 'tick' });
+    assert.equal(next.state('run'), 'waiting');
+    next.step({ type: 'found', token: next.token('run.2'), finding: { is: 'ended', outcome: SUCCESS } });
+    assert.equal(next.job('run').job.wait?.woken, 'children');
+    const late = restarted(kit, from);
+    late.pass(9000);
+    assert.equal(late.job('run').job.wait?.woken, 'time');
+  });
+
+  test(`a job whose jobs have ended goes on after a restart from the ${from}, if it did not before`, () => {
+    const kit = running();
+    kit.end('run', waits(['run.1']));
+    kit.accept('run.1');
+    const { wait } = kit.job('run').job;
+    kit.end('run.1', SUCCESS);
+    // The brain dies between the end of the job and the wake of the one that waits for it.
+    const { log } = kit;
+    log.splice(log.findIndex(({ change }) => causeName(change.cause) === 'wake'));
+    Object.assign(kit.job('run'), {
+      job: { ...kit.job('run').job, state: 'waiting', wait },
+      open: undefined,
+    });
+    const next = restarted(kit, from);
+    next.step({ type: 'tick' });
+    assert.equal(next.job('run').job.wait?.woken, 'children');
+  });
+}
+
+test('an attempt that only decides is begun again after it was lost, and uses up no try', () => {
+  const kit = new EngineKit();
+  kit.backend('runs', { types: ['run'], isRepeatable: true });
+  kit.submit('run', { type: 'run', max_tries: 1 });
+  kit.accept('run');
+  kit.step({ type: 'found', token: kit.token('run'), finding: { is: 'forgotten', isGone: true } });
+  assert.deepEqual([kit.state('run'), kit.job('run').job.tries], ['claimed', 0]);
+});

@@ -1,0 +1,33 @@
+/** What a job that waits has given up its attempt for (docs/decisions/0033). */
+import type { ErrorInfo } from './errors.ts';
+import type { Body } from './records.ts';
+
+/** Why a waiting job goes on: jobs below it have ended, its instant has come, or somebody has answered. */
+export type WakeReason = 'children' | 'time' | 'answer';
+
+export interface WaitRecord {
+  /** How many times the job has waited so far, this time included. */
+  readonly step: number;
+  /** What the next attempt is given to go on with. */
+  readonly state: Body;
+  /** The ids of the jobs below it whose end it waits for; empty if it waits for an instant or an answer alone. */
+  readonly children: readonly string[];
+  /** Whether all of them must have ended, or one. */
+  readonly needs: 'all' | 'any';
+  /** When it goes on without them. */
+  readonly until: number | undefined;
+  /** The jobs that it wanted and that were not admitted. */
+  readonly refused?: readonly RefusedChild[] | undefined;
+  /** Set when it goes on. */
+  readonly woken?: WakeReason | undefined;
+  /** The answer that has woken it, as JSON text. */
+  readonly answer?: string | undefined;
+}
+
+export interface RefusedChild {
+  readonly id: string;
+  readonly error: ErrorInfo;
+}
+
+/** The most jobs that one wait may be for: all of them are admitted in one commit. */
+export const MAX_CHILDREN = 100;
