@@ -3,11 +3,11 @@
  * move is a defect and throws.
  */
 
+import type { Body } from './body.ts';
 import type { WorkerReason } from './causes.ts';
 import type { ErrorInfo } from './errors.ts';
 import type {
   AttemptRecord,
-  Body,
   CancelRequest,
   DeadReason,
   JobRecord,

@@ -7,6 +7,7 @@
  */
 
 import type { BatchRecord } from './batch-record.ts';
+import type { Body } from './body.ts';
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';
 import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
@@ -25,20 +26,6 @@ export type JobClass = JobSpec['priority'];
 
 /** What to do with a job whose executor cannot tell whether the attempt ran. */
 export type OnUnknown = NonNullable<JobSpec['on_unknown']>;
-
-/**
- * A reference to a body in the store, written once and never changed. It is a JSON value with further fields that only
- * the store that made it understands.
- */
-export interface BlobRef {
-  readonly bytes: number;
-}
-
-/** A payload or result: its JSON text when small, else a reference to a blob. */
-export type Body = string | BlobRef;
-
-/** Bodies up to this size are stored inside their record. */
-export const INLINE_BODY_BYTES = 4096;
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -82,15 +69,6 @@ export interface AskRecord {
   readonly correlationId: string | undefined;
 }
 
-/** Where a job stands in line, before all that came later: jobs below another one stand at the place of the topmost. */
-export const placeInLine = ({ line, n }: Pick<AskRecord, 'line' | 'n'>): number => line ?? n;
-
-/** Whether the first job stands before the second one. Jobs at the same place go as they were admitted. */
-export function isEarlier(a: Pick<AskRecord, 'line' | 'n'>, b: Pick<AskRecord, 'line' | 'n'>): boolean {
-  const [first, second] = [placeInLine(a), placeInLine(b)];
-  return first === second ? a.n < b.n : first < second;
-}
-
 export type DeadReason = 'failed' | 'dropped' | 'expired' | 'killed' | 'dependency';
 
 export interface CancelRequest {
@@ -124,15 +102,6 @@ export interface JobRecord {
   /** What the job waits for or, after that, what it goes on with; undefined if it has never waited. */
   readonly wait?: WaitRecord | undefined;
 }
-
-/** The body that a job keeps beside its payload: its result or, before it has one, what it goes on with after a wait. */
-export const keptBody = ({ result, wait }: JobRecord): Body | undefined => result ?? wait?.state;
-
-/** The job with another reference to the same kept body. */
-export const withKeptBody = (job: JobRecord, body: Body): JobRecord =>
-  job.result === undefined && job.wait
-    ? { ...job, wait: { ...job.wait, state: body } }
-    : { ...job, result: body };
 
 export interface KillOrder {
   readonly why: KillWhy;

@@ -1,6 +1,7 @@
 /** What a job that waits has given up its attempt for (docs/decisions/0033). */
+
+import type { Body } from './body.ts';
 import type { ErrorInfo } from './errors.ts';
-import type { Body } from './records.ts';
 
 /** Why a waiting job goes on: jobs below it have ended, its instant has come, or somebody has answered. */
 export type WakeReason = 'children' | 'time' | 'answer';

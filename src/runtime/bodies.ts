@@ -1,8 +1,8 @@
 /** Stores and reads bodies (payloads, results): a small body is kept inline in its record, a large one as a blob. */
 import type { Store } from '../core/ports/store.ts';
 import type { ByteRoom } from '../kit/byte-room.ts';
+import { type BlobRef, type Body, INLINE_BODY_BYTES } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type BlobRef, type Body, INLINE_BODY_BYTES } from '../model/records.ts';
 import { LargeBodies } from './large-bodies.ts';
 
 export class Bodies {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ByteRoom } from '../kit/byte-room.ts';
 import type { HeldBytes, LargeValue } from '../kit/held-bytes.ts';
-import { INLINE_BODY_BYTES } from '../model/records.ts';
+import { INLINE_BODY_BYTES } from '../model/body.ts';
 import { LargeBodies } from './large-bodies.ts';
 
 const BYTES = 2 ** 20;

@@ -5,7 +5,7 @@
 import { type ByteRoom, type ByteShare, once, serverBusy } from '../kit/byte-room.ts';
 import type { HeldBytes, LargeValue } from '../kit/held-bytes.ts';
 import { ONE_TURN_BYTES } from '../kit/slices.ts';
-import type { BlobRef, Body } from '../model/records.ts';
+import type { BlobRef, Body } from '../model/body.ts';
 
 interface OpenBody {
   readonly bytes: Promise<Buffer>;

@@ -4,8 +4,9 @@ import type { NewJob } from '../core/ports/new-job.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { isJsonInSlices } from '../kit/json-parser.ts';
 import { inSlices } from '../kit/slices.ts';
+import type { Body } from '../model/body.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
-import type { AskRecord, Body } from '../model/records.ts';
+import type { AskRecord } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
 

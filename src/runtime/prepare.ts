@@ -7,9 +7,10 @@ import { stableHash, stableHashInSlices } from '../kit/hash.ts';
 import { parseInstant } from '../kit/instant.ts';
 import { textInSlices } from '../kit/json-writer.ts';
 import { type BodySize, inSlices, type Sliced, type SliceMeter } from '../kit/slices.ts';
+import type { Body } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type GivenSpec, JOB_ID, specOf } from '../model/job-spec.ts';
-import { type Body, DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
+import { DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
 import { SubmitRequest } from '../model/submit.ts';
 import { estimateInSlices, estimateTokens, type TokenEstimate } from './estimate.ts';
 

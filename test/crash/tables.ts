@@ -1,7 +1,8 @@
 /** The tables of a stopped brain as they lie there, read past the store's own reader. */
 import { crc32 } from 'node:zlib';
 import { stableHash } from '../../src/kit/hash.ts';
-import type { Body, Change, JobRecord } from '../../src/model/records.ts';
+import type { Body } from '../../src/model/body.ts';
+import type { Change, JobRecord } from '../../src/model/records.ts';
 import { isOpen, isTerminal } from '../../src/model/states.ts';
 import type { RowRef } from '../../src/stores/mariadb/blobs.ts';
 import { connector, type Sql } from '../../src/stores/mariadb/sql.ts';

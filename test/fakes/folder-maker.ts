@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import { State } from '../../src/core/state/state.ts';
 import type { Disk } from '../../src/kit/env/env.ts';
+import type { Body } from '../../src/model/body.ts';
 import { errorInfo } from '../../src/model/errors.ts';
 import { type GivenSpec, specOf } from '../../src/model/job-spec.ts';
 import {
@@ -24,7 +25,6 @@ import {
 import {
   type AskRecord,
   type AttemptRecord,
-  type Body,
   BRAIN_ID,
   type Change,
   type JobRecord,

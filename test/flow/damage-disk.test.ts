@@ -16,7 +16,7 @@ import {
   type Orchestrator,
 } from '../../src/index.ts';
 import { RealDisk } from '../../src/kit/env/real-disk.ts';
-import type { Body } from '../../src/model/records.ts';
+import type { Body } from '../../src/model/body.ts';
 import type { FileRef } from '../../src/stores/journal/blobs.ts';
 import { examine } from '../../src/stores/journal/doctor/doctor.ts';
 import { engineOf } from '../fakes/engine-of.ts';

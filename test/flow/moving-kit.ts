@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { JobBundle, Store } from '../../src/core/ports/store.ts';
 import { bundleOf } from '../../src/core/state/job-entry.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
-import type { BlobRef, Body } from '../../src/model/records.ts';
+import type { BlobRef, Body } from '../../src/model/body.ts';
 import { tokenOf } from '../../src/model/records.ts';
 import { Opened } from '../../src/stores/conformance/opened.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';

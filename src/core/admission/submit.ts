@@ -6,8 +6,9 @@
  */
 
 import { OrchdError } from '../../model/errors.ts';
+import { placeInLine } from '../../model/line.ts';
 import { reroute } from '../../model/moves.ts';
-import { type AskRecord, placeInLine, scoped, uidOf } from '../../model/records.ts';
+import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
 import { checkDependencies, passOnKnownEnds } from '../attempts/dependencies.ts';
 import type { JobEntry } from '../state/job-entry.ts';

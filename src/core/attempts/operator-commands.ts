@@ -1,9 +1,10 @@
 /** The commands that people give for jobs: cancel, redrive, resolve. */
 
+import type { Body } from '../../model/body.ts';
 import type { Cause } from '../../model/causes.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { redrive, requestCancel, succeed, unclaim } from '../../model/moves.ts';
-import { type Body, tokenOf } from '../../model/records.ts';
+import { tokenOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { EndedJob } from '../ports/store.ts';
 import type { JobEntry } from '../state/job-entry.ts';

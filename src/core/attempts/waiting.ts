@@ -5,9 +5,10 @@
  * Y1  The end of the attempt, what the job keeps, its new state and the jobs below it are changes of one commit: the
  *     attempt only adds the fact that jobs are to be admitted, and the engine admits them in the same turn.
  */
+
+import { INLINE_BODY_BYTES } from '../../model/body.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import { wait, wake } from '../../model/moves.ts';
-import { INLINE_BODY_BYTES } from '../../model/records.ts';
 import type { RefusedChild, WaitRecord, WakeReason } from '../../model/waiting.ts';
 import type { Waits } from '../ports/backend.ts';
 import { childrenHaveEnded } from '../state/end-waiters.ts';

@@ -1,7 +1,9 @@
 /** The port to backends: anything that executes jobs. Implementations live outside of core. */
+
+import type { Body } from '../../model/body.ts';
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { BusyReason, TurnedAwayReason } from '../../model/reasons.ts';
-import type { AskRecord, Body, Labels } from '../../model/records.ts';
+import type { AskRecord, Labels } from '../../model/records.ts';
 import type { TokenCounts } from '../../model/usage.ts';
 import type { RefusedChild, WaitRecord } from '../../model/waiting.ts';
 import type { Commander, Opening } from '../../model/worker-wire.ts';

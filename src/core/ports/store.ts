@@ -1,9 +1,9 @@
 /** The port to the store of the brain's records. Implementations live outside of core (docs/decisions/0018). */
 
+import type { BlobRef } from '../../model/body.ts';
 import type {
   AskRecord,
   AttemptRecord,
-  BlobRef,
   Change,
   JobRecord,
   Labels,

@@ -3,7 +3,7 @@
  */
 
 import { SortedList } from '../../kit/sorted-list.ts';
-import { isEarlier } from '../../model/records.ts';
+import { isEarlier } from '../../model/line.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 
 function ahead(a: JobEntry, b: JobEntry): boolean {

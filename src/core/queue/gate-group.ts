@@ -1,6 +1,6 @@
 /** The jobs that wait at one gate: groups of jobs that what holds up one of them holds up too (gate-lists.ts). */
 import { SortedList } from '../../kit/sorted-list.ts';
-import { isEarlier } from '../../model/records.ts';
+import { isEarlier } from '../../model/line.ts';
 import type { Gate } from '../limits/gate.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 

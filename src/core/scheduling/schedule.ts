@@ -8,9 +8,10 @@
  */
 import type { Cause, PickReason } from '../../model/causes.ts';
 import type { ErrorInfo } from '../../model/errors.ts';
+import { isEarlier } from '../../model/line.ts';
 import { claim, die, newAttempt, reroute } from '../../model/moves.ts';
 import type { Bill } from '../../model/price.ts';
-import { isEarlier, tokenOf } from '../../model/records.ts';
+import { tokenOf } from '../../model/records.ts';
 import type { RoutePlace, RouteReason } from '../../model/route.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { ClassPick } from '../queue/lane.ts';

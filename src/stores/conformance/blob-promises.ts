@@ -1,6 +1,6 @@
 /** Promises about blobs: large payloads and results, stored outside the records. */
 import assert from 'node:assert/strict';
-import type { BlobRef } from '../../model/records.ts';
+import type { BlobRef } from '../../model/body.ts';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
 import type { StorePromise } from './promises.ts';
 

@@ -10,8 +10,9 @@ import { Engine, type Step } from '../../core/engine/engine.ts';
 import type { Seq, Store } from '../../core/ports/store.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../core/settings.ts';
 import { bundleOf, type JobEntry } from '../../core/state/job-entry.ts';
+import type { BlobRef } from '../../model/body.ts';
 import { type GivenSpec, type SpecDefaults, specOf } from '../../model/job-spec.ts';
-import { type BlobRef, tokenOf } from '../../model/records.ts';
+import { tokenOf } from '../../model/records.ts';
 import { openInto } from '../../runtime/open-store.ts';
 
 /** The means that differ from store to store, or that only the test file has. */

@@ -5,7 +5,9 @@
  * B1  A file counts as used for as long as the brain may have a job in memory that references it.
  */
 import type { JobBundle, Recovery, Seq } from '../../core/ports/store.ts';
-import { type Body, type Change, keptBody } from '../../model/records.ts';
+import type { Body } from '../../model/body.ts';
+import { keptBody } from '../../model/kept-body.ts';
+import type { Change } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
 import { fileOf } from './blobs.ts';
 

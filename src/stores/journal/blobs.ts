@@ -6,8 +6,8 @@
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import type { Clock, Disk, DiskFile, Env } from '../../kit/env/env.ts';
+import type { BlobRef, Body } from '../../model/body.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef, Body } from '../../model/records.ts';
 import { isFull } from '../disk-failure.ts';
 import { BlobProbe } from './blob-probe.ts';
 import { blobName, blobNumber } from './layout.ts';

@@ -1,7 +1,7 @@
 /** Opens the journal for the conformance suite, on a disk whose syncs can be delayed or made to fail. */
 import { join } from 'node:path';
 import type { Disk, DiskFile, Env } from '../../kit/env/env.ts';
-import type { BlobRef } from '../../model/records.ts';
+import type { BlobRef } from '../../model/body.ts';
 import { Gate, type Harnesses, type HarnessKit } from '../conformance/harness.ts';
 import type { StoreFixture } from '../conformance/opened.ts';
 import { type Background, InlineBackground } from './background.ts';

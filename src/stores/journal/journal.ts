@@ -24,8 +24,9 @@ import type {
 import type { Env } from '../../kit/env/env.ts';
 import { claimCopy, claimFolder, refuseHardLinks } from '../../kit/folder-identity.ts';
 import type { LogFields } from '../../kit/logger.ts';
+import type { BlobRef } from '../../model/body.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type BlobRef, type Change, logOwner } from '../../model/records.ts';
+import { type Change, logOwner } from '../../model/records.ts';
 import type { Background } from './background.ts';
 import { BlobUse, countingBlobs } from './blob-use.ts';
 import { Blobs } from './blobs.ts';

@@ -3,8 +3,8 @@
  * the connection.
  */
 import { crc32 } from 'node:zlib';
+import type { BlobRef, Body } from '../../model/body.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef, Body } from '../../model/records.ts';
 import type { Sql } from './sql.ts';
 
 /** `file` is the row of the body; `offset` is always 0. */

@@ -1,5 +1,5 @@
 /** Opens the store of a cluster for the conformance suite, each time on a database of its own. */
-import type { BlobRef } from '../../model/records.ts';
+import type { BlobRef } from '../../model/body.ts';
 import { Gate, type Harnesses, type HarnessKit } from '../conformance/harness.ts';
 import { Opened, type StoreFixture } from '../conformance/opened.ts';
 import type { RowRef } from './blobs.ts';

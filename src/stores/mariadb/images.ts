@@ -1,13 +1,9 @@
 /** The rows that a batch of changes comes to: of each record only its last after-image is written. */
+
+import type { Body } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
-import {
-  type AskRecord,
-  type Body,
-  type Change,
-  type JobRecord,
-  keptBody,
-  smallRecordName,
-} from '../../model/records.ts';
+import { keptBody } from '../../model/kept-body.ts';
+import { type AskRecord, type Change, type JobRecord, smallRecordName } from '../../model/records.ts';
 import { type BodyName, bodiesOf } from './blobs.ts';
 import { askValues, attemptValues, jobValues, leaseValues, textOf } from './rows.ts';
 import type { Value } from './sql.ts';

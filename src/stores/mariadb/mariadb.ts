@@ -22,9 +22,10 @@ import type {
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
+import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type BlobRef, BRAIN_ID, type Change } from '../../model/records.ts';
+import { BRAIN_ID, type Change } from '../../model/records.ts';
 import { chargeIn } from '../charges.ts';
 import { putBlob, readBlob } from './blobs.ts';
 import { dropCharges, TableLedger } from './charges.ts';

@@ -1,15 +1,9 @@
 /** Turns records into the columns of the tables, and rows back into records. */
 import type { JobBundle } from '../../core/ports/store.ts';
 import { causeText } from '../../model/causes.ts';
+import { keptBody } from '../../model/kept-body.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
-import {
-  type AskRecord,
-  type AttemptRecord,
-  type Change,
-  type JobRecord,
-  keptBody,
-  type LeaseRecord,
-} from '../../model/records.ts';
+import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
 import { tagText } from '../tag-text.ts';

@@ -1,5 +1,5 @@
 /** Opens the store in memory for the conformance suite. */
-import type { BlobRef } from '../../model/records.ts';
+import type { BlobRef } from '../../model/body.ts';
 import { Gate, type Harnesses, type HarnessKit } from '../conformance/harness.ts';
 import { Opened, type StoreFixture } from '../conformance/opened.ts';
 import { Medium, MemoryStore } from './memory.ts';

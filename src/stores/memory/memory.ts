@@ -15,9 +15,10 @@ import type {
   StoreEvents,
 } from '../../core/ports/store.ts';
 import type { Timers } from '../../kit/env/env.ts';
+import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { BlobRef, Change } from '../../model/records.ts';
+import type { Change } from '../../model/records.ts';
 import { Charges, chargeIn } from '../charges.ts';
 import { EndedJobs } from '../ended-jobs.ts';
 

@@ -1,7 +1,8 @@
 /** The two sides of a migration: the contents of the source, and the target they are written to. */
 import type { JobBundle } from '../../core/ports/store.ts';
+import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
-import type { BlobRef, BrainRecord } from '../../model/records.ts';
+import type { BrainRecord } from '../../model/records.ts';
 import type { OtherRecord } from '../records.ts';
 import type { MigrationMark } from './mark.ts';
 

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { askOf } from '../../../test/fakes/folder-maker.ts';
 import type { JobBundle } from '../../core/ports/store.ts';
+import type { BlobRef } from '../../model/body.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
-import type { BlobRef } from '../../model/records.ts';
 import type { LoadedJob } from './contents.ts';
 import { Digest, difference, type Totals } from './digest.ts';
 

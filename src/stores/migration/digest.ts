@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto';
 import { stableHash } from '../../kit/hash.ts';
 import type { Charge } from '../../model/charge.ts';
-import { type BrainRecord, withKeptBody } from '../../model/records.ts';
+import { withKeptBody } from '../../model/kept-body.ts';
+import type { BrainRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { OtherRecord } from '../records.ts';
 import type { LoadedJob } from './contents.ts';

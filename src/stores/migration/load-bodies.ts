@@ -1,6 +1,7 @@
 /** Reads jobs together with their large bodies, in pieces small enough for memory. */
 import type { JobBundle } from '../../core/ports/store.ts';
-import { type Body, keptBody, withKeptBody } from '../../model/records.ts';
+import type { Body } from '../../model/body.ts';
+import { keptBody, withKeptBody } from '../../model/kept-body.ts';
 import type { LoadedJob, StoreContents } from './contents.ts';
 
 /** A piece holds at most this many bytes of bodies, unless a single job has more. */

@@ -2,7 +2,9 @@
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Disk, type DiskFile, diskErrorCode } from '../../../kit/env/env.ts';
-import { type AskRecord, type Body, type JobRecord, keptBody } from '../../../model/records.ts';
+import type { Body } from '../../../model/body.ts';
+import { keptBody } from '../../../model/kept-body.ts';
+import type { AskRecord, JobRecord } from '../../../model/records.ts';
 import type { FileRef } from '../blobs.ts';
 import { blobName, blobNumber } from '../layout.ts';
 import type { Report, Verdict } from './report.ts';

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
-import { keptBody } from '../../../model/records.ts';
+import { keptBody } from '../../../model/kept-body.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
 import { tagText } from '../../tag-text.ts';
 import { fileOf } from '../blobs.ts';

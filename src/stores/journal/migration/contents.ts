@@ -3,9 +3,9 @@
 import { pathToFileURL } from 'node:url';
 import type { JobBundle } from '../../../core/ports/store.ts';
 import type { Disk, Env } from '../../../kit/env/env.ts';
+import type { BlobRef } from '../../../model/body.ts';
 import { type Charge, chargesOf } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import type { BlobRef } from '../../../model/records.ts';
 import {
   CHARGES_PER_PAGE,
   JOBS_PER_PAGE,

@@ -4,9 +4,10 @@
  */
 import { dirname, join } from 'node:path';
 import type { Env } from '../../../kit/env/env.ts';
+import type { Body } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import { type Body, BRAIN_ID, type Change } from '../../../model/records.ts';
+import { BRAIN_ID, type Change } from '../../../model/records.ts';
 import type {
   LoadedJob,
   MigrationTarget,

@@ -1,8 +1,9 @@
 /** Reads the tables for a move: every job with all its attempts, and the other records as an opening store reads them. */
 import type { JobBundle } from '../../../core/ports/store.ts';
+import type { BlobRef } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import type { BlobRef, BrainRecord } from '../../../model/records.ts';
+import type { BrainRecord } from '../../../model/records.ts';
 import {
   CHARGES_PER_PAGE,
   JOBS_PER_PAGE,

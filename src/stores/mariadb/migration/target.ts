@@ -1,7 +1,10 @@
 /** Writes the tables for a move: jobs as rows, other records as commits, all of it behind the fence. */
+
+import type { Body } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import { type Body, BRAIN_ID, type Change, keptBody, tokenOf } from '../../../model/records.ts';
+import { keptBody } from '../../../model/kept-body.ts';
+import { BRAIN_ID, type Change, tokenOf } from '../../../model/records.ts';
 import type {
   LoadedJob,
   MigrationTarget,
