@@ -21,6 +21,8 @@ import {
 const ERROR = errorInfo('EXECUTION_FAILED');
 
 /** Every constructor of a job move, and the state it leads to. */
+const WAIT = { step: 1, state: '1', children: [], needs: 'all', until: 5 } as const;
+
 const JOB_MOVES: readonly [to: JobState, make: (job: JobRecord) => JobRecord][] = [
   ['claimed', (job) => moves.claim(job, job.attempt + 1, 'b')],
   ['running', (job) => moves.start(job, 5)],
@@ -29,6 +31,8 @@ const JOB_MOVES: readonly [to: JobState, make: (job: JobRecord) => JobRecord][] 
   ['queued', (job) => moves.retry(job, 9)],
   ['queued', (job) => moves.unclaim(job)],
   ['stale', (job) => moves.lose(job)],
+  ['waiting', (job) => moves.wait(job, WAIT)],
+  ['queued', (job) => moves.wake(job, 'time')],
   ['dead', (job) => moves.die(job, 7, 'failed', ERROR)],
   ['cancelled', (job) => moves.cancel(job, 8, ERROR)],
   ['queued', (job) => moves.redrive(job, 9)],

@@ -17,8 +17,9 @@ test('the transition tables are exactly these', () => {
   assert.deepEqual(JOB_TRANSITIONS, {
     queued: ['claimed', 'cancelled', 'dead'],
     claimed: ['running', 'queued', 'stale', 'failed', 'cancelled'],
-    running: ['succeeded', 'failed', 'queued', 'stale', 'cancelled'],
-    stale: ['running', 'succeeded', 'queued', 'failed', 'cancelled', 'dead'],
+    running: ['succeeded', 'failed', 'queued', 'waiting', 'stale', 'cancelled'],
+    waiting: ['queued', 'cancelled', 'dead'],
+    stale: ['running', 'succeeded', 'waiting', 'queued', 'failed', 'cancelled', 'dead'],
     failed: ['queued', 'dead', 'cancelled'],
     dead: ['queued'],
     succeeded: [],

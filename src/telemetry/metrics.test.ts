@@ -149,6 +149,7 @@ test('a job that was turned away busy, or cancelled, is counted so', async () =>
     'worker_id=here,outcome=failed': 0,
     'worker_id=here,outcome=cancelled': 1,
     'worker_id=here,outcome=turned_away': 0,
+    'worker_id=here,outcome=waits': 0,
     'worker_id=here,outcome=abandoned': 1,
   });
   assert.equal((await kit.series('orchd_scheduling_latency_ms_count'))['algorithm=round-robin'], 2);
@@ -286,7 +287,7 @@ test('ends are counted by state and by reason of death, and the counts never fal
   const now = await kit.series('orchd_jobs');
   assert.deepEqual(
     Object.keys(now),
-    ['queued', 'claimed', 'running', 'stale', 'failed'].map((state) => `state=${state}`),
+    ['queued', 'claimed', 'running', 'waiting', 'stale', 'failed'].map((state) => `state=${state}`),
     'of ended jobs only those are known that have not left memory',
   );
 });

@@ -29,7 +29,7 @@ import {
 /** A small world: full queues, short waits and clashes of names are common. */
 export const WALK_SETTINGS: Partial<EngineSettings> = {
   queueCapacity: 6,
-  maxWaiting: 1000,
+  maxWaiting: 3,
   queueBytes: 200,
   batchMaxWaitMs: 50,
   batchShare: 3,
@@ -52,6 +52,7 @@ const KINDS = [
   ...Array<'tick'>(3).fill('tick'),
   'lost',
   'cancel',
+  'answer',
   'redrive',
   'resolve',
   'backend',
@@ -91,6 +92,17 @@ const OFFERS: readonly OfferAnswer[] = [
   { is: 'refused', error: errorInfo('WORKER_NOT_FOUND') },
   { is: 'unknown' },
 ];
+/** Waits for new jobs, for one that may exist, and for an instant. */
+function waits(seq: number, variant: number, history: History): Outcome[] {
+  const child = (id: string) => submission(id, { hash: 'walk', type: 't', known: history.get(id) });
+  const wait = { ok: 'waits', state: `${seq}`, needs: variant % 2 ? 'any' : 'all' } as const;
+  return [
+    { ...wait, children: [child(`c${seq}`), child(`d${seq}`)] },
+    { ...wait, children: [child(`c${variant % 5}`)], forMs: variant % 50 },
+    { ...wait, children: [], forMs: variant % 20 },
+  ];
+}
+
 const RESOLUTIONS: readonly ResolveAs[] = [
   { as: 'retry' },
   { as: 'failed' },
@@ -105,7 +117,7 @@ type History = Map<string, EndedJob>;
 /** Turns a random command into an event for the present state; most picks name jobs or workers that exist. */
 function eventOf(kit: EngineKit, history: History, { kind, pick, variant }: WalkCommand): EngineEvent {
   const { state } = kit.engine;
-  const outcome = at(OUTCOMES, variant);
+  const outcome = at([...OUTCOMES, ...waits(state.seq, variant, history)], variant);
   const finding: Finding = at(
     [{ is: 'running' }, { is: 'absent' }, { is: 'forgotten' }, { is: 'ended', outcome }],
     pick + variant,
@@ -131,6 +143,8 @@ function eventOf(kit: EngineKit, history: History, { kind, pick, variant }: Walk
       return { type: 'lost', token };
     case 'cancel':
       return { type: 'cancel', uid, by: 'walk' };
+    case 'answer':
+      return { type: 'answer', uid, step: state.jobs.get(uid)?.job.wait?.step ?? 1, answer: '1' };
     case 'redrive':
       return redriveOf(state, history, pick, uid);
     case 'resolve':

@@ -4,6 +4,7 @@
  */
 
 import {
+  type AskedWait,
   type Backend,
   type BackendInfo,
   type ExecutionEnd,
@@ -42,6 +43,8 @@ export interface Script {
   readonly workMs?: readonly [number, number];
   /** Says that it knows nothing of a token it runs, with a new registry: it has lost its memory. */
   readonly resultText?: (offer: Offer) => string;
+  /** The wait with which it ends instead of a result, if it does. */
+  readonly waits?: (offer: Offer) => AskedWait | undefined;
   /** Does the work in place of the times and chances above: hands on its pieces and resolves with its end. */
   readonly work?: (offer: Offer, emit: (text: string) => void) => Promise<ExecutionOutcome>;
 }
@@ -280,6 +283,8 @@ export class FakeExecutor {
     if (chance < retriably) return { ok: false, error: errorInfo('WORKER_TIMEOUT') };
     if (chance < retriably + (script.turnAway ?? 0))
       return { ok: 'turned_away', why: 'rate_limited', error: errorInfo('RATE_LIMITED') };
+    const wait = script.waits?.(offer);
+    if (wait) return wait;
     return { ok: true, resultText: script.resultText?.(offer) ?? JSON.stringify({ ran: offer.token }) };
   }
 

@@ -134,6 +134,7 @@ export class Clients {
       agent: `agent-${random.int(3)}`,
       timeout_ms: 2000,
     };
+    if (random.chance(0.15)) request.payload = { ...(request.payload as object), steps: 1 + random.int(3) };
     if (random.chance(0.6)) request.job_id = `job-${number}`;
     if (random.chance(0.3)) request.key = `key-${random.int(8)}`;
     if (random.chance(0.2)) request.session_id = `session-${random.int(3)}`;

@@ -14,6 +14,7 @@ import { Clients, endOf } from './clients.ts';
 import { checkCounts, checkIndexes, checkLedgers, checkNotBefore, replay } from './invariants.ts';
 import { checkGates, checkSettled, LIMITS, PRICES } from './money-rules.ts';
 import { answer, readChanges } from './read-changes.ts';
+import { waitOf } from './waits.ts';
 
 export interface Outcome {
   readonly seed: number;
@@ -91,6 +92,7 @@ class Simulation {
           number: bodyOf(offer.payloadText),
           text: 'y'.repeat(random.chance(0.1) ? 5000 : 10),
         }),
+      waits: (offer) => waitOf(offer, random),
     };
     const info = { name: `executor-${at}`, slots: 1 + random.int(3), paid: random.chance(0.5) };
     return new FakeExecutor(this.world, info, script);
@@ -203,8 +205,8 @@ class Simulation {
     this.disk.failSyncs = 0;
     for (const executor of this.executors) {
       executor.reachable = true;
-      const { resultText } = executor.script;
-      executor.script = { workMs: [1, 50], ...(resultText && { resultText }) };
+      const { resultText, waits } = executor.script;
+      executor.script = { workMs: [1, 50], ...(resultText && { resultText }), ...(waits && { waits }) };
     }
     const operate = (): void => {
       void this.#settleUnknown();
@@ -258,8 +260,8 @@ class Simulation {
   #isSettled(): boolean {
     const state = this.#engine?.state;
     if (!state || this.clients.active > 0 || this.#isRestoring) return false;
-    const { queued, claimed, running, stale } = state.counts;
-    return queued + claimed + running + stale === 0 && state.open.size === 0;
+    const { queued, claimed, running, waiting, stale } = state.counts;
+    return queued + claimed + running + waiting + stale === 0 && state.open.size === 0;
   }
 
   #leftOver(): string {

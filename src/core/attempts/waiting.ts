@@ -23,7 +23,7 @@ export function waitFor(turn: Turn, entry: JobEntry, outcome: Waits): void {
     state,
     children: [...new Set(children.map(({ id }) => id))],
     needs,
-    until: forMs === undefined ? undefined : turn.now + Math.max(0, forMs),
+    until: forMs === undefined ? undefined : turn.now + Math.ceil(Math.max(0, forMs)),
     ...(refused && { refused }),
   };
   turn.put('job', entry.uid, wait(entry.job, record), 'waits');

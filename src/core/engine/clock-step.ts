@@ -27,7 +27,11 @@ function moveJob(turn: EngineTurn, entry: JobEntry, byMs: number): void {
   const { job } = entry;
   // A job that waits for an instant of its caller may have been judged by another time.
   if (job.state === 'queued') turn.state.settle(entry, turn.now);
-  const isTimed = job.notBefore !== undefined || job.startedAt !== undefined || job.cancel !== undefined;
+  const isTimed =
+    job.notBefore !== undefined ||
+    job.startedAt !== undefined ||
+    job.cancel !== undefined ||
+    (job.state === 'waiting' && job.wait?.until !== undefined);
   const { deadlineFrom } = entry;
   if (isTimed || deadlineFrom !== undefined)
     turn.put('job', entry.uid, shiftJob(job, byMs, deadlineFrom), CAUSE);

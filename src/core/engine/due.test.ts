@@ -123,6 +123,16 @@ const CASES: Case[] = (
         kit.killed('a', { is: 'ended', outcome: STOPPED });
       },
     ],
+    [
+      'a waiting job needs nothing',
+      'waiting',
+      undefined,
+      undefined,
+      (kit) => {
+        kit.accept('a');
+        kit.end('a', { ok: 'waits', state: '1', children: [], needs: 'all' });
+      },
+    ],
     ['a dead job needs nothing', 'dead', undefined, undefined, (kit) => void kit.end('a', STOPPED)],
   ] as [string, JobState, AttemptState | undefined, EffectKind | undefined, (kit: EngineKit) => void][]
 ).map(([what, job, attempt, effect, run]) => [what, job, attempt, effect, make(what, run)]);

@@ -105,11 +105,12 @@ export class Replay implements LogConsumer {
     for (const [uid, { job, last }] of this.#jobs) {
       if (!job) continue;
       const open = last !== undefined && isOpen(last.state) ? last : undefined;
-      if (job.state === 'queued' && open) {
-        this.#bad('jobs', `"${uid}" is queued while its attempt ${open.n} is still open`);
+      const hasNone = job.state === 'queued' || job.state === 'waiting';
+      if (hasNone && open) {
+        this.#bad('jobs', `"${uid}" is ${job.state} while its attempt ${open.n} is still open`);
       } else if (job.state === 'failed') {
         this.#bad('jobs', `"${uid}" is left in "failed", a state that a job must leave in the same commit`);
-      } else if (!isTerminal(job.state) && job.state !== 'queued' && !open && this.#complete) {
+      } else if (!isTerminal(job.state) && !hasNone && !open && this.#complete) {
         this.#bad('jobs', `"${uid}" is ${job.state} without an open attempt`);
       }
     }
