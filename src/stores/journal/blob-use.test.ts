@@ -55,6 +55,19 @@ test('a payload and a result each count until they are replaced', () => {
   assert.deepEqual([use.has(1), use.has(2)], [true, false]);
 });
 
+test('what a waiting job keeps counts until it keeps something else, or has a result', () => {
+  const wait = (file: number) => ({
+    wait: { step: 1, state: inFile(file), children: [], needs: 'all', until: 1 } as const,
+  });
+  const use = after([ask('a'), job('a', { state: 'waiting', ...wait(1) })]);
+  use.changed(job('a', { state: 'queued', ...wait(1) }), 3);
+  assert.ok(use.has(1), 'the next attempt goes on with it');
+  use.changed(job('a', { state: 'waiting', ...wait(2) }), 4);
+  assert.deepEqual([use.has(1), use.has(2)], [false, true]);
+  use.changed(job('a', { state: 'succeeded', result: inFile(3) }), 5);
+  assert.deepEqual([use.has(2), use.has(3)], [false, true]);
+});
+
 test('an ended job counts until it has certainly left the memory of the brain', () => {
   const use = after([ask('a', 1), job('a', { state: 'dead' })]);
   use.sweep();

@@ -65,6 +65,33 @@ describe('bodies', () => {
       assert.equal(String(await store.readBlob(payload)), '"payload"');
     }));
 
+  test('of a waiting job stay until it goes on with another one', () =>
+    onStage(async ({ sql, opened, epoch, ids }) => {
+      const { store } = opened;
+      const wait = async (token: string, text: string) => {
+        const state = await store.putBlob(text);
+        opened.step({
+          type: 'outcome',
+          token,
+          outcome: { ok: 'waits', state, children: [], needs: 'all', forMs: 1 },
+        });
+        return rowOf(state);
+      };
+      opened.finish('before');
+      const first = await wait(opened.submit('a').token, '"first"');
+      await opened.handedOver();
+      await age(sql, 11);
+      await dropUnnamedBodies(sql, epoch);
+      assert.deepEqual(await ids('blobs'), [first]);
+      opened.now += 1;
+      opened.step({ type: 'tick' });
+      const second = await wait(opened.job('a').token, '"second"');
+      await opened.handedOver();
+      await age(sql, 11);
+      await dropUnnamedBodies(sql, epoch);
+      assert.deepEqual(await ids('blobs'), [second]);
+    }));
+
   test('go in pieces: a look has its bound, and says where the next begins', () =>
     onStage(async ({ sql, epoch, ids }) => {
       await sql.batch(
