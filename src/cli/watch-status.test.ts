@@ -20,7 +20,7 @@ const statusOf = (fields: Partial<Status> = {}): Status =>
     store: 'journal',
     leader: LEADER,
     queue: { capacity: 10, policy: 'reject', ready: { interactive: 0, batch: 0 } },
-    jobs: { queued: 0, claimed: 0, running: 0, stale: 0 },
+    jobs: { queued: 0, claimed: 0, running: 0, waiting: 0, stale: 0 },
     running: [],
     held: [],
     backends: [],
@@ -72,7 +72,10 @@ async function watched(
 }
 
 test('without a terminal a block is printed per change: clocks and counters that run are no change', async () => {
-  const changed = snapshotOf({ uptime_ms: 62_000, jobs: { queued: 3, claimed: 0, running: 0, stale: 0 } });
+  const changed = snapshotOf({
+    uptime_ms: 62_000,
+    jobs: { queued: 3, claimed: 0, running: 0, waiting: 0, stale: 0 },
+  });
   const later = snapshotOf({ uptime_ms: 61_000, now: 101_000 });
   const { out, err } = await watched([snapshotOf(), later, later, changed]);
   assert.equal(out.match(/^orchd 1\.2\.3 at http:\/\/b: ok/gm)?.length, 2);

@@ -36,11 +36,15 @@ export function statusView(
     if (list.length < MAX_STATUS_JOBS && isDurable(entry)) list.push(jobOf(entry));
   }
   const isOperator = tenant === DEFAULT_TENANT;
-  const { queued, claimed, running: run, stale } = state.counts;
+  const { queued, claimed, running: run, waiting, stale } = state.counts;
   return {
     jobs: isOperator
-      ? { queued, claimed, running: run, stale }
-      : { queued: state.queuedByTenant.of(tenant).jobs, ...counts },
+      ? { queued, claimed, running: run, waiting, stale }
+      : {
+          queued: state.queuedByTenant.of(tenant).jobs,
+          waiting: state.waitingByTenant.of(tenant).jobs,
+          ...counts,
+        },
     running,
     held,
     models: modelsOf(view).map((model) => (isOperator ? model : withoutUse(model))),

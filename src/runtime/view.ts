@@ -7,12 +7,13 @@ import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import { startHints } from '../core/workers/forecast.ts';
-import type { AttemptView, JobCost, JobView } from '../model/http/jobs.ts';
+import type { AttemptView, JobCost, JobView, JobWait } from '../model/http/jobs.ts';
 import type { Bill } from '../model/price.ts';
 import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
 import type { RoutePlace } from '../model/route.ts';
 import { isTerminal } from '../model/states.ts';
 import { completionTokens, promptTokens, sumOf, type TokenCounts } from '../model/usage.ts';
+import type { WaitRecord } from '../model/waiting.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -63,9 +64,16 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   if (ask.route !== undefined && job.place) addRoute(view, ask.route, job.place);
   if (job.startedAt !== undefined) view.started_at = job.startedAt;
   if (job.endedAt !== undefined) view.ended_at = job.endedAt;
+  if (job.state === 'waiting' && job.wait) view.wait = waitView(job.wait);
   if (job.cancel) view.cancel_requested = true;
   if (job.reason) view.reason = job.reason;
   if (job.error) view.error = job.error;
+  return view;
+}
+
+function waitView({ step, children, needs, until }: WaitRecord): JobWait {
+  const view: Mutable<JobWait> = { step, jobs: [...children], needs };
+  if (until !== undefined) view.until = until;
   return view;
 }
 

@@ -65,7 +65,7 @@ describe('a brain with work of every sort', () => {
     const { code, out } = await here('status', '--json');
     assert.equal(code, 0);
     const { status, pools, dead } = JSON.parse(out);
-    assert.deepEqual(status.jobs, { queued: 2, claimed: 0, running: 1, stale: 1 });
+    assert.deepEqual(status.jobs, { queued: 2, claimed: 0, running: 1, waiting: 0, stale: 1 });
     assert.deepEqual(
       status.held.map(({ job_id }: { job_id: string }) => job_id),
       ['lost'],
@@ -128,7 +128,7 @@ describe('tenants', () => {
     const { code, out } = await orchd(['status', '--json', '--url', brain.url, '--token', acme.token]);
     assert.equal(code, 0);
     const { status, pools } = JSON.parse(out);
-    assert.deepEqual(status.jobs, { queued: 0, claimed: 0, running: 1, stale: 0 });
+    assert.deepEqual(status.jobs, { queued: 0, claimed: 0, running: 1, waiting: 0, stale: 0 });
     assert.deepEqual([status.running.length, status.running[0].job_id], [1, 'own']);
     assert.equal(pools, undefined);
     assert.deepEqual(
@@ -142,7 +142,7 @@ describe('tenants', () => {
   test('the operator sees how much all tenants use, and the jobs of the own tenant', async () => {
     const { out } = await orchd(['status', '--json', '--url', brain.url, '--token', operator.token]);
     const { status } = JSON.parse(out);
-    assert.deepEqual(status.jobs, { queued: 1, claimed: 0, running: 2, stale: 0 });
+    assert.deepEqual(status.jobs, { queued: 1, claimed: 0, running: 2, waiting: 0, stale: 0 });
     assert.deepEqual([status.running.length, status.running[0].job_id], [1, 'secret']);
     assert.deepEqual([status.models[0].used, status.models[0].waiting], [2, 1]);
     assert.ok(!out.includes('"own"'));

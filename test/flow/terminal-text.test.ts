@@ -73,7 +73,7 @@ const status = {
   now: 1,
   leader: { node: HOSTILE, leader: HOSTILE, epoch: HOSTILE },
   queue: { capacity: HOSTILE },
-  jobs: { queued: HOSTILE, running: HOSTILE, claimed: 1, stale: HOSTILE },
+  jobs: { queued: HOSTILE, running: HOSTILE, claimed: 1, waiting: HOSTILE, stale: HOSTILE },
   running: [statusJob],
   held: [statusJob],
   backends: [

@@ -74,7 +74,9 @@ describe('a function that waits for jobs', () => {
     await brain.submit({ job_id: 'a', type: 'run', payload: { parts: 2 } });
     await site.letGo('a.0');
     await brain.wait('a.0');
-    assert.equal((await brain.get('a')).state, 'waiting');
+    const { state, wait, waiting } = await brain.get('a');
+    assert.deepEqual([state, wait], ['waiting', { step: 1, jobs: ['a.0', 'a.1'], needs: 'all' }]);
+    assert.deepEqual(waiting, { code: 'wait', text: 'waits for the end of job "a.1"' });
     await brain.submit({ job_id: 'b', type: 'run', payload: { parts: 0 } });
     await site.letGo('a.1');
     assert.equal((await brain.wait('a')).state, 'succeeded');

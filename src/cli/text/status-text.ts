@@ -57,6 +57,7 @@ function headText(status: Status, { terminal, url, endsPerSec }: StatusTextOptio
   const rows = [
     ['waiting', `${jobs.queued} of ${queue.capacity}${readyText(status)}`],
     ['running', `${jobs.running}${jobs.claimed > 0 ? `, ${jobs.claimed} being offered` : ''}`],
+    ['in wait', jobs.waiting ? `${jobs.waiting} for jobs below them, an instant or an answer` : ''],
     ['unknown', jobs.stale === 0 ? '' : `${jobs.stale}`],
     ['ended', totals === undefined ? '' : endedText(totals, endsPerSec)],
   ].filter(([, text]) => text !== '');

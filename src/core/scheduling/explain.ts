@@ -4,7 +4,7 @@ import type { WaitReason } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
 import { scopes } from '../limits/limit.ts';
 import { type BackendEntry, laneOf } from '../queue/fleet.ts';
-import { awaitedBy } from '../state/end-waiters.ts';
+import { awaitedBy, awaitedIds } from '../state/end-waiters.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { backendLeaseId } from '../state/leases.ts';
 import type { State } from '../state/state.ts';
@@ -19,6 +19,7 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
   }
   if (entry.job.state === 'claimed')
     return { code: 'offer', text: `being offered to "${entry.job.backend}"` };
+  if (entry.job.state === 'waiting') return { code: 'wait', text: waitText(state, entry) };
   if (entry.job.state !== 'queued') return undefined;
   if (entry.parked === 'not_before') {
     return { code: 'not_before', text: `waits until ${new Date(entry.waitsUntil).toISOString()}` };
@@ -32,11 +33,25 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
   return gate ? explainGate(gate, entry) : explainLane(state, entry);
 }
 
-function explainAfter(state: State, entry: JobEntry): WaitReason {
+const explainAfter = (state: State, entry: JobEntry): WaitReason => ({
+  code: 'after',
+  text: `waits for ${endsText(state, entry, 'and')}`,
+});
+
+/** The jobs that hold up this one. */
+function endsText(state: State, entry: JobEntry, link: 'and' | 'or'): string {
   const first = awaitedBy(entry).findIndex((uid) => state.waiters.of(uid)?.held.has(entry));
   const more = entry.waitsFor - 1;
-  const others = more === 0 ? '' : more === 1 ? ' and another job' : ` and ${more} other jobs`;
-  return { code: 'after', text: `waits for the end of job "${entry.ask.spec.after?.[first]}"${others}` };
+  const others = more === 0 ? '' : more === 1 ? ` ${link} another job` : ` ${link} ${more} other jobs`;
+  return `the end of job "${awaitedIds(entry.ask, entry.job)[first]}"${others}`;
+}
+
+function waitText(state: State, entry: JobEntry): string {
+  const { wait } = entry.job;
+  const jobs = entry.waitsFor > 0 && endsText(state, entry, wait?.needs === 'any' ? 'or' : 'and');
+  const until = wait?.until !== undefined && `until ${new Date(wait.until).toISOString()}`;
+  if (jobs) return `waits for ${jobs}${until ? `, at most ${until}` : ''}`;
+  return until ? `waits ${until}, or for an answer` : 'waits for an answer';
 }
 
 function explainLane(state: State, entry: JobEntry): WaitReason {

@@ -128,6 +128,8 @@ export class State {
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
   readonly queuedByTenant = new QueuedByTenant();
+  /** Jobs in the state `waiting`. */
+  readonly waitingByTenant = new QueuedByTenant();
   readonly #recentFailures = new RecentIds();
   /** All jobs in memory in order of admission. */
   readonly admitted = new AdmissionOrder(this.#isHere);
@@ -233,6 +235,7 @@ export class State {
     this.admitted.add(entry, this.jobs.size);
     this.counts[entry.job.state]++;
     if (entry.job.state === 'queued') this.#countQueued(entry, 1);
+    if (entry.job.state === 'waiting') this.waitingByTenant.count(entry.ask, 1);
     if (entry.open) {
       this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n), now);
       this.#noteSlot(entry, entry.open, false, now);
@@ -294,6 +297,8 @@ export class State {
     this.counts[to]++;
     if (from === 'queued') this.#countQueued(entry, -1);
     if (to === 'queued') this.#countQueued(entry, 1);
+    if (from === 'waiting') this.waitingByTenant.count(entry.ask, -1);
+    if (to === 'waiting') this.waitingByTenant.count(entry.ask, 1);
     this.batches.count(entry, from, to);
   }
 

@@ -111,6 +111,7 @@ const WAIT_CODE_MEANING = {
   backend_down: 'no backend that can run it can be reached',
   backend_busy: 'it is next, but all backends that can run it are busy',
   quota: 'a limit of running jobs or a hard budget has no room for it now',
+  wait: 'it has given up its attempt, and waits for jobs below it, for an instant or for an answer',
   seat_paused: 'every seat that can run it is paused, because its provider has billed more than its bound',
   disk_full: 'the disk of the brain is full; nothing new is started',
   behind: 'other jobs go first',
@@ -130,6 +131,16 @@ export const WaitReason = answerObject('WaitReason', {
   text: Type.String({ description: 'Human-readable; may change' }),
 });
 export type WaitReason = Shape<typeof WaitReason>;
+
+export const JobWait = answerObject('JobWait', {
+  step: Type.Integer({ description: 'How many times the job has waited so far' }),
+  jobs: Type.Array(Type.String(), { description: 'The jobs below it whose end it waits for' }),
+  needs: Type.Union([Type.Literal('all'), Type.Literal('any')], {
+    description: 'Whether all of them must have ended, or one',
+  }),
+  until: optional(instant('When it goes on without them')),
+});
+export type JobWait = Shape<typeof JobWait>;
 
 export const JobView = answerObject('Job', {
   job_id: Type.String(),
@@ -191,6 +202,7 @@ export const JobView = answerObject('Job', {
   ),
   predicted_start_ms: optional(Type.Number({ description: 'Expected milliseconds until the job starts' })),
   waiting: optional(WaitReason),
+  wait: optional(JobWait),
 });
 export type JobView = Shape<typeof JobView>;
 

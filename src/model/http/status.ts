@@ -101,6 +101,9 @@ export const Status = answerObject('Status', {
       queued: count('Waiting jobs'),
       claimed: count('Jobs that are being offered to a backend'),
       running: count('Running jobs'),
+      waiting: count(
+        'Jobs without an attempt that wait for jobs below them, for an instant or for an answer',
+      ),
       stale: count('Jobs whose outcome is not known'),
     },
     { description: 'Live jobs: for the default tenant those of all tenants, for others their own' },
