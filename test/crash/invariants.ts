@@ -145,7 +145,8 @@ function checkOutcome(replayed: Replayed, run: Run): string[] {
   const record = life?.attempts.get(n)?.record;
   if (!life || !record) return [];
   if (run.outcome === undefined) return [`${run.token} was started and never ended`];
-  const how = run.outcome.ok === true ? 'succeeded' : run.outcome.ok === false ? 'failed' : 'cancelled';
+  const { ok } = run.outcome;
+  const how = ok === true ? 'succeeded' : ok === false ? 'failed' : ok;
   if (record.state === 'ended' && record.outcome !== how)
     return [`${run.token} ${how}, but is recorded as ${record.outcome}`];
   if (record.state === 'abandoned') return [`${run.token} ${how}, but was abandoned`];

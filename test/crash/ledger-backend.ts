@@ -20,6 +20,7 @@ import type {
 } from '../../src/core/ports/backend.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';
+import { jobOfToken } from '../../src/model/records.ts';
 import type { Commander } from '../../src/model/worker-wire.ts';
 import type { AppendFile } from './append-file.ts';
 import { type LedgerLine, openLedger, type Plan, readLedger, resultOf, type Work, workOf } from './ledger.ts';
@@ -85,12 +86,16 @@ export class LedgerBackend implements Backend {
       return { is: 'refused', error: errorInfo('WORKER_NOT_FOUND', 'tombstoned') };
     if (this.#executions.has(token)) return { is: 'accepted' };
     const work = workOf(offer.payloadText);
+    for (const id of offer.waited?.children ?? []) this.#checkEnded(token, id);
     if (attempt <= (work.busy ?? 0)) {
       this.#add({ is: 'busy', token });
       return { is: 'busy', retryAfterMs: 10 };
     }
     const execution = {
-      plan: planOf(token, attempt, work, offer.payloadText),
+      plan:
+        work.parts !== undefined && !offer.waited
+          ? waitPlan(offer, work)
+          : planOf(token, attempt, work, offer.payloadText),
       outcome: undefined,
       followers: [],
     };
@@ -192,6 +197,15 @@ export class LedgerBackend implements Backend {
     return epoch < highest;
   }
 
+  /** A job that has waited for another one goes on after the end of that one. */
+  #checkEnded(token: string, id: string): void {
+    const isEnd = (each: string): boolean => jobOfToken(each) === id;
+    const hasEnded =
+      [...this.#acked].some(isEnd) ||
+      [...this.#executions].some(([each, { outcome }]) => isEnd(each) && outcome);
+    if (!hasEnded) this.#violation(token, `begun before "${id}" had ended`);
+  }
+
   #violation(token: string, what: string): void {
     this.#add({ is: 'violation', token, what });
   }
@@ -201,6 +215,16 @@ export class LedgerBackend implements Backend {
     this.#ledger.add(line);
     this.#options.onLine?.(line);
   }
+}
+
+function waitPlan({ ask }: Offer, { parts = 0, stateBytes = 10 }: Work): Plan {
+  const children = Array.from({ length: parts }, (_, n) => ({
+    job_id: `${ask.id}.${n}`,
+    type: 'work',
+    payload: { ms: n },
+  }));
+  const stateText = JSON.stringify({ text: 's'.repeat(stateBytes) });
+  return { ms: 0, hold: false, outcome: { ok: 'waits', stateText, children, needs: 'all' } };
 }
 
 function planOf(token: string, attempt: number, work: Work, payloadText: string): Plan {

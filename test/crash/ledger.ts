@@ -46,6 +46,10 @@ export interface Work {
   /** The tokens of the answer, which the executor tells; without them it tells no counts. */
   readonly tokens?: number;
   readonly text?: string;
+  /** The first attempt ends by waiting for so many jobs, whose ids are that of the job with a number behind it. */
+  readonly parts?: number;
+  /** The size of what is kept over the wait. */
+  readonly stateBytes?: number;
 }
 
 /** The work that a payload asks for: the payload itself, or the text of its prompt. */

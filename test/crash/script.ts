@@ -102,6 +102,9 @@ const SECOND_CHAPTER: readonly Step[] = [
 
 const THIRD_CHAPTER: readonly Step[] = [
   { do: 'cancel', label: 'later' },
+  // Waits for two jobs on the one slot that it has left.
+  submit('parts', { parts: 2, stateBytes: BIG }),
+  wait('parts'),
   submit('big-2', { text: 'q'.repeat(BIG), ms: 4 }),
   wait('big-2'),
   INDEXED,
