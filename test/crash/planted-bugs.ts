@@ -40,6 +40,8 @@ export const CATCHERS = {
   spent: { args: ['src/core/admission/spent.test.ts'] },
   gates: { args: ['src/core/queue/gate-lists.test.ts'] },
   breaker: { args: ['src/core/attempts/provider-fault.test.ts'] },
+  waits: { args: ['src/core/attempts/waiting.test.ts'] },
+  bodies: { args: ['src/stores/journal/blob-use.test.ts'] },
 } as const satisfies Record<string, Catcher>;
 
 export interface PlantedBug {
@@ -441,8 +443,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'jobs that wait at a gate are woken out of order',
     file: 'src/core/queue/gate-group.ts',
-    find: '  return a.n < b.n;\n',
-    replace: '  return a.n > b.n;\n',
+    find: '  return isEarlier(a, b);\n',
+    replace: '  return isEarlier(b, a);\n',
     catcher: 'gates',
     says: /✖ W1: leave it in order/,
   },
@@ -453,5 +455,29 @@ export const PLANTED: readonly PlantedBug[] = [
     replace: '  retriable || PROVIDER_CODES.has(code) || true;\n',
     catcher: 'breaker',
     says: /✖ an error of the caller is no failure of it/,
+  },
+  {
+    name: 'a wake is lost at a restart',
+    file: 'src/core/state/end-waiters.ts',
+    find: '    this.#noteWakeable(entry);\n  }\n\n  /** Removes',
+    replace: '  }\n\n  /** Removes',
+    catcher: 'waits',
+    says: /✖ a job whose jobs have ended goes on after a restart/,
+  },
+  {
+    name: 'the jobs of a wait are not admitted in the commit of the wait',
+    file: 'src/core/engine/ends.ts',
+    find: '      admitChildren(turn, end.entry, end.children);\n',
+    replace: '',
+    catcher: 'waits',
+    says: /✖ gives up its attempt, keeps its state, and has its jobs admitted in the same commit/,
+  },
+  {
+    name: 'what a waiting job keeps is collected as garbage',
+    file: 'src/model/kept-body.ts',
+    find: 'result ?? wait?.state;',
+    replace: 'result ?? (wait?.woken ? wait.state : undefined);',
+    catcher: 'bodies',
+    says: /✖ what a waiting job keeps counts until it keeps something else/,
   },
 ];
