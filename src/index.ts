@@ -1,8 +1,8 @@
 /** The library: what an embedding program uses. */
 
 export { createOrchestrator, type OrchestratorOptions } from './app/library.ts';
-export type { FunctionBackendOptions, FunctionContext, JobFunction } from './backends/local/functions.ts';
 export type { Wait, WaitedState, WaitRequest } from './backends/local/function-wait.ts';
+export type { FunctionBackendOptions, FunctionContext, JobFunction } from './backends/local/functions.ts';
 export type { Backend, BackendListener, BackendSource } from './core/ports/backend.ts';
 export { RealDisk } from './kit/env/real-disk.ts';
 export { ERRORS, type ErrorCode, type ErrorInfo, OrchdError } from './model/errors.ts';

@@ -23,6 +23,8 @@ export interface ObservedState {
   /** Number of ready jobs ahead of this one in its lane; undefined if it is in no lane. */
   position(uid: string): number | undefined;
   hasBackend(name: string): boolean;
+  /** The reference of a model in the catalog; undefined if the catalog does not have it. */
+  modelRef(id: string): string | undefined;
   workers(): Iterable<readonly [id: string, record: WorkerRecord]>;
 }
 
@@ -62,6 +64,7 @@ export function observedStateOf({ state, queue }: Engine): ObservedState {
       return entry && jobPosition(entry);
     },
     hasBackend: (name) => queue.fleet.backends.has(name),
+    modelRef: (id) => state.catalog.find(id)?.ref,
     workers: () => state.workers.entries(),
   };
 }

@@ -30,7 +30,7 @@ export function endMetrics(tally: Tally, registry: Registry): void {
   });
   counter({
     name: 'orchd_model_tokens_total',
-    help: 'Tokens of attempts that succeeded, as their backends report them, by model and direction',
+    help: 'Tokens of closed attempts, as their backends report them, by model and direction',
     registry,
     samples: () => modelTokens(tally),
   });

@@ -341,6 +341,10 @@ test('costs are counted by model and by how they are known, up to a number of mo
   const job = observed.job('two')!;
   const closed = job.past?.at(-1);
   assert.ok(closed);
+  const routed = { kind: 'attempt', id: 'two:2', after: { ...closed, model: 'b' }, cause: 'failed' } as const;
+  kit.tally.changed([routed], 0, observed);
+  const onB = (await kit.series('orchd_cost_millionths_total'))[`model_ref=${B},basis=assumed`];
+  assert.equal(onB, series[assumed], 'the model to which its route has sent the job');
   for (let n = 0; n < 1500; n++) {
     const other = { ...job, ask: { ...job.ask, modelRef: `demo:${n}` } };
     const change = { kind: 'attempt', id: 'two:1', after: closed, cause: 'succeeded' } as const;

@@ -145,7 +145,9 @@ export class Tally implements Observer {
         if (!after) this.#dropGone(observed);
       } else if (!after) continue;
       else if (kind === 'job') this.#jobMoved(id, after, now, observed);
-      else if (kind === 'attempt' && !isOpen(after.state)) this.#ended(after, observed);
+      // A redrive writes closed attempts again as they were: they were counted when they were closed.
+      else if (kind === 'attempt' && !isOpen(after.state) && cause !== 'redrive')
+        this.#ended(after, observed);
     }
   }
 
@@ -178,8 +180,9 @@ export class Tally implements Observer {
   #ended(attempt: AttemptRecord, observed: ObservedState): void {
     const { backend, outcome, usage, bill, job } = attempt;
     const ask = usage || bill ? observed.job(job)?.ask : undefined;
-    if (usage) this.#used(usage, ask);
-    if (bill && ask) this.#billed(chargeOf(job, ask, attempt), ask);
+    const model = ask ? modelOf(attempt, ask, observed) : '';
+    if (usage) this.#used(usage, model);
+    if (bill && ask) this.#billed(chargeOf(job, ask, attempt), model);
     let counts = this.dispatched.get(backend);
     if (!counts) {
       counts = new Dispatched();
@@ -188,19 +191,18 @@ export class Tally implements Observer {
     counts[outcome ?? 'abandoned']++;
   }
 
-  /** A job without a model is counted with an empty one. */
-  #used(used: TokenCounts, ask: AskRecord | undefined): void {
-    const name = modelLabel(this.tokens, ask?.modelRef ?? ask?.spec.model ?? '');
+  #used(used: TokenCounts, model: string): void {
+    const name = modelLabel(this.tokens, model);
     const counts = this.tokens.get(name) ?? { prompt: 0, completion: 0 };
     counts.prompt += promptTokens(used);
     counts.completion += completionTokens(used);
     this.tokens.set(name, counts);
   }
 
-  #billed(charge: Charge | undefined, { modelRef }: AskRecord): void {
+  #billed(charge: Charge | undefined, model: string): void {
     // Other bases have no cost.
     if (charge?.basis !== 'told' && charge?.basis !== 'assumed') return;
-    const name = modelLabel(this.costs, modelRef ?? charge.model ?? '');
+    const name = modelLabel(this.costs, model);
     const costs = this.costs.get(name) ?? { told: 0, assumed: 0 };
     costs[charge.basis] += charge.cost;
     this.costs.set(name, costs);
@@ -248,6 +250,15 @@ export class Tally implements Observer {
     }
     return counts;
   }
+}
+
+/**
+ * The model of an attempt: its reference in the catalog, else its name, and '' for a job without a model. A route may have
+ * chosen another model for the attempt than the one that the job was admitted with.
+ */
+function modelOf({ model }: AttemptRecord, { spec, modelRef }: AskRecord, observed: ObservedState): string {
+  if (model === undefined || model === spec.model) return modelRef ?? spec.model ?? '';
+  return observed.modelRef(model) ?? model;
 }
 
 /** The name under which a model is counted. */

@@ -179,6 +179,42 @@ test(
 );
 
 test(
+  'a sum of costs that would lack what a full disk cannot keep is refused, and is whole once there is space',
+  ON_MOUNT,
+  async (t) => {
+    const mount = mountTmpfs(48);
+    t.after(() => mount.unmount());
+    const over = Promise.withResolvers<string>();
+    const types = { quick: () => 'done', slow: () => over.promise };
+    const config = 'prices: [{model: "*", request: 5}]';
+    const data = join(mount.folder, 'data');
+    const brain = await httpBrain({ data, config, backends: [{ name: 'b', slots: 2, types }] });
+    t.after(() => brain.stop());
+    const client = new OrchdClient({ url: brain.url });
+    const costIn = async (): Promise<number> => (await client.usage({})).total.cost;
+    await client.submit({ job_id: 'early', type: 'quick' });
+    await following(client, 'early').ended;
+    assert.equal(await costIn(), 5);
+    await client.submit({ job_id: 'late', type: 'slow' });
+    await until(async () => (await client.get('late')).state === 'running');
+    const ballast = join(mount.folder, 'ballast');
+    fill(ballast);
+    over.resolve('done');
+    await following(client, 'late').ended;
+    // Not by the client, which would try again for a while.
+    for (const path of ['/v2/usage', '/v2/usage', '/v2/usage/ledger']) {
+      const [status, { error }] = await statusOf(brain.url + path);
+      assert.deepEqual([status, (error as { code: string }).code], [507, 'STORE_FULL'], path);
+    }
+    rmSync(ballast);
+    assert.equal(await costIn(), 10);
+    const lines: string[] = [];
+    for await (const { job_id } of client.ledger()) lines.push(job_id);
+    assert.deepEqual(lines, ['early', 'late']);
+  },
+);
+
+test(
   'a full disk answers 507 to new work while reads, streams and cancels go on; with space so does work',
   ON_MOUNT,
   async (t) => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
@@ -149,6 +150,26 @@ test('an index that is made again from the log has the same charges, each once',
   const before = await ledgerOf(new OrchdClient({ url: first.url }));
   await first.stop();
   for (const suffix of ['', '-wal', '-shm']) rmSync(join(data, `history.sqlite${suffix}`), { force: true });
+  const again = await brainOn(t, data, provider);
+  assert.deepEqual(await ledgerOf(new OrchdClient({ url: again.url })), before);
+});
+
+/** Makes the index what it was before there were charges. */
+function withoutCharges(data: string): void {
+  const index = new DatabaseSync(join(data, 'history.sqlite'));
+  index.exec("DROP TABLE charges; UPDATE facts SET value = 2 WHERE name = 'layout'");
+  index.close();
+}
+
+test('an index of a version without charges gets those of all jobs, also if the first start with it ends at once', async (t) => {
+  const data = tempFolder(t);
+  const provider = new MeteredProvider('seat', ['m']);
+  const first = await brainOn(t, data, provider);
+  await spend(first, provider);
+  const before = await ledgerOf(new OrchdClient({ url: first.url }));
+  await first.stop();
+  withoutCharges(data);
+  await (await brainOn(t, data, provider)).stop();
   const again = await brainOn(t, data, provider);
   assert.deepEqual(await ledgerOf(new OrchdClient({ url: again.url })), before);
 });

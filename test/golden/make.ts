@@ -3,8 +3,9 @@
  * new; what was committed is never made again, since stores like it are out there.
  *
  * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa, v3 by commit 8c97ab9, each on both
- * stores from the same happenings; v4, in which a failed try has tokens, by the commit that added it. The script is kept to show what the data hold and how they came to be. It compiles with later code,
- * but it need not run on it any more.
+ * stores from the same happenings; v4, in which a failed try has tokens, and v5, which is about money, by the commits that
+ * added them. The script is kept to show what the data hold and how they came to be. It compiles with later code, but it
+ * need not run on it any more.
  */
 import type { Backend } from '../../src/core/ports/backend.ts';
 import type { Store } from '../../src/core/ports/store.ts';
@@ -14,13 +15,16 @@ import { runtimeSettings } from '../../src/app/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
+import type { HistoryIndex } from '../../src/stores/journal/history/history.ts';
 import { MemoryHistory } from '../../src/stores/journal/history/memory.ts';
+import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
 import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
 import { testMariaDb } from '../fakes/mariadb.ts';
 import { BEHAVIOURS } from './maker/behaviours.ts';
 import { dumpDatabase, stillConnect } from './maker/database.ts';
 import { ScriptedExecutor } from './maker/executor.ts';
+import { firstSpending, MONEY_BEHAVIOURS, SEATS, secondSpending } from './maker/money.ts';
 import { ScriptedPools } from './maker/pools.ts';
 import { firstLife, type Stage, secondLife } from './maker/script.ts';
 import { StillWorld } from './maker/still-world.ts';
@@ -34,31 +38,48 @@ const SCRIPTED = { name: 'scripted', kind: 'test', slots: 40, types: ['inference
 /** Its executions are at one node and stay there. */
 const DESK = { name: 'desk', kind: 'command', slots: 4, types: ['word-count'], paid: false, node: 'node-a' };
 
-const executors = (): Backend[] => [
-  new ScriptedExecutor({ ...COMMON, ...SCRIPTED, registry: 'golden' }, BEHAVIOURS),
-  new ScriptedExecutor({ ...COMMON, ...DESK, registry: 'desk-1' }, BEHAVIOURS),
-];
-
-async function live(
-  world: StillWorld,
-  store: Store,
-  config: string,
-  happen: (stage: Stage) => Promise<void>,
-): Promise<void> {
-  const managers = new ScriptedPools((info) => new ScriptedExecutor(info, BEHAVIOURS));
-  // What still runs is left running at once: the next life finds it so.
-  const settings = { ...runtimeSettings(loadConfig({ text: config })), drainMs: 0 };
-  const brain = new Orchestrator({ env: world.env, store, backends: executors(), managers, settings });
-  await world.settled(brain.start());
-  await world.settle();
-  await happen({ world, brain, pools: managers });
-  if (brain.failure) throw brain.failure;
-  await world.settled(brain.stop());
+/** What the data of a version are made of: the lives of a brain, one after the other on the same store. */
+interface Recipe {
+  readonly executors: () => Backend[];
+  readonly lives: readonly { readonly config: string; readonly happen: (stage: Stage) => Promise<void> }[];
+  /** Makes the index of ended jobs in the new folder; without it, the folder has none, and a brain makes it again. */
+  readonly history?: (path: string) => HistoryIndex;
 }
 
-async function liveTwice(world: StillWorld, store: () => Store): Promise<void> {
-  await live(world, store(), FIRST_CONFIG, firstLife);
-  await live(world, store(), SECOND_CONFIG, secondLife);
+const RECIPES: Readonly<Record<string, Recipe>> = {
+  v4: {
+    executors: () => [
+      new ScriptedExecutor({ ...COMMON, ...SCRIPTED, registry: 'golden' }, BEHAVIOURS),
+      new ScriptedExecutor({ ...COMMON, ...DESK, registry: 'desk-1' }, BEHAVIOURS),
+    ],
+    lives: [
+      { config: FIRST_CONFIG, happen: firstLife },
+      { config: SECOND_CONFIG, happen: secondLife },
+    ],
+  },
+  v5: {
+    executors: () => SEATS.map((info) => new ScriptedExecutor(info, MONEY_BEHAVIOURS)),
+    lives: [
+      { config: '', happen: firstSpending },
+      { config: '', happen: secondSpending },
+    ],
+    history: (path) => new SqliteHistory(path, 'write'),
+  },
+};
+
+async function live(world: StillWorld, store: () => Store, { executors, lives }: Recipe): Promise<void> {
+  for (const { config, happen } of lives) {
+    const managers = new ScriptedPools((info) => new ScriptedExecutor(info, BEHAVIOURS));
+    // What still runs is left running at once: the next life finds it so.
+    const settings = { ...runtimeSettings(loadConfig({ text: config })), drainMs: 0 };
+    const parts = { env: world.env, store: store(), backends: executors(), managers, settings };
+    const brain = new Orchestrator(parts);
+    await world.settled(brain.start());
+    await world.settle();
+    await happen({ world, brain, pools: managers });
+    if (brain.failure) throw brain.failure;
+    await world.settled(brain.stop());
+  }
 }
 
 /** Keeps what a backup would hold: no lock, no spare segment, no zeros behind the last frame. */
@@ -69,9 +90,11 @@ function trimmed(path: string, bytes: Buffer): Buffer | undefined {
   return bytes.subarray(0, Math.ceil((last + 1) / 512) * 512);
 }
 
-async function makeJournal(folder: string): Promise<void> {
+async function makeJournal(folder: string, recipe: Recipe): Promise<void> {
   const world = new StillWorld();
-  const history = new MemoryHistory();
+  const inMemory = new MemoryHistory();
+  mkdirSync(folder, { recursive: true });
+  const history = (): HistoryIndex => recipe.history?.(join(folder, 'history.sqlite')) ?? inMemory;
   const options = {
     folder: '/golden',
     checkpointIntervalMs: YEAR_MS,
@@ -85,13 +108,14 @@ async function makeJournal(folder: string): Promise<void> {
       maxPendingBytes: 2 ** 20,
     },
   };
-  await liveTwice(
+  await live(
     world,
     () =>
       new JournalStore(world.env, {
         ...options,
-        background: (paths) => new InlineBackground(world.disk, paths, history),
+        background: (paths) => new InlineBackground(world.disk, paths, history()),
       }),
+    recipe,
   );
   for (const [path, bytes] of world.disk.files) {
     const kept = trimmed(path, bytes);
@@ -102,12 +126,12 @@ async function makeJournal(folder: string): Promise<void> {
   }
 }
 
-async function makeDatabase(file: string): Promise<void> {
+async function makeDatabase(file: string, recipe: Recipe): Promise<void> {
   const server = await testMariaDb();
   try {
     const url = await server.database();
     const world = new StillWorld();
-    await liveTwice(world, () => new MariaDbStore(world.env, { connect: stillConnect(url, world) }));
+    await live(world, () => new MariaDbStore(world.env, { connect: stillConnect(url, world) }), recipe);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, await dumpDatabase(url));
   } finally {
@@ -116,12 +140,13 @@ async function makeDatabase(file: string): Promise<void> {
 }
 
 if (import.meta.main) {
-  const folder = process.argv[2] ?? join(import.meta.dirname, 'v4');
-  if (existsSync(folder)) {
-    console.error(`${folder} exists; golden data are made once`);
+  const [version = 'v5', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
+  const recipe = RECIPES[version];
+  if (!recipe || existsSync(folder)) {
+    console.error(recipe ? `${folder} exists; golden data are made once` : `nothing makes ${version}`);
     process.exitCode = 1;
   } else {
-    await makeJournal(join(folder, 'journal'));
-    await makeDatabase(join(folder, 'mariadb.sql'));
+    await makeJournal(join(folder, 'journal'), recipe);
+    await makeDatabase(join(folder, 'mariadb.sql'), recipe);
   }
 }

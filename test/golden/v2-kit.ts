@@ -1,4 +1,4 @@
-/** Opens copies of the golden data v2 to v4, on either store, as brains do that carry on with them. */
+/** Opens copies of the golden data v2 to v4, on either store, as brains do that carry on with them; copies those of v5. */
 import type { Backend } from '../../src/core/ports/backend.ts';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,18 +41,21 @@ export async function newDatabase(): Promise<string> {
 /** The golden data with every kind of record. Their happenings are the same, but the ids that orchd made differ. */
 export type GoldenVersion = 'v2' | 'v3' | 'v4';
 
-export const goldenFolder = (version: GoldenVersion): string => join(import.meta.dirname, version);
+/** The golden data that exist for both stores. */
+type GoldenCopy = GoldenVersion | 'v5';
 
-export function copyOfJournal(version: GoldenVersion = 'v2'): string {
+export const goldenFolder = (version: GoldenCopy): string => join(import.meta.dirname, version);
+
+export function copyOfJournal(version: GoldenCopy = 'v2'): string {
   const folder = newFolder();
   cpSync(join(goldenFolder(version), 'journal'), folder, { recursive: true });
   return folder;
 }
 
-export const dumpOfTables = (version: GoldenVersion = 'v2'): string =>
+export const dumpOfTables = (version: GoldenCopy = 'v2'): string =>
   readFileSync(join(goldenFolder(version), 'mariadb.sql'), 'utf8');
 
-export async function copyOfTables(version: GoldenVersion = 'v2'): Promise<string> {
+export async function copyOfTables(version: GoldenCopy = 'v2'): Promise<string> {
   const url = await newDatabase();
   await loadDatabase(url, dumpOfTables(version));
   return url;
@@ -65,7 +68,7 @@ const TIMEOUT_MS = 60_000;
 export function onBothStores(
   title: string,
   show: (t: TestContext, place: string) => Promise<void>,
-  version: GoldenVersion = 'v2',
+  version: GoldenCopy = 'v2',
 ): void {
   test(`${title} (journal)`, { timeout: TIMEOUT_MS }, async (t) => show(t, copyOfJournal(version)));
   test(`${title} (mariadb)`, { timeout: TIMEOUT_MS }, async (t) => show(t, await copyOfTables(version)));

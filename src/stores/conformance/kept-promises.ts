@@ -2,15 +2,17 @@
 
 import assert from 'node:assert/strict';
 import type { ModelRegistration } from '../../model/records.ts';
-import { SMALL_KINDS } from '../../model/records.ts';
+import { SMALL_KINDS, tokenOf } from '../../model/records.ts';
+import type { RouteStep } from '../../model/route.ts';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
 import type { StorePromise } from './promises.ts';
 
 export const KEPT_PROMISES: readonly StorePromise[] = [
   [
-    'models, sessions, workers, limits, prices and what was spent survive restarts and checkpoints unchanged',
+    'models, sessions, workers, limits, prices, routes and what was spent survive restarts and checkpoints unchanged',
     survive,
   ],
+  ['a job that its route has sent on is at the same place after a restart', keepsItsPlace],
 ];
 
 const model = (id: string, aliases: readonly string[]): ModelRegistration => ({
@@ -43,6 +45,28 @@ function reportPool(opened: Opened, version: number): void {
   opened.step({ type: 'pool', report });
 }
 
+/** A route with every field that a step can have. */
+const STEPS: readonly RouteStep[] = [
+  { model: 'm', on: ['error', 'wait_ms'], waitMs: 5000, weight: 3 },
+  {
+    model: 'unpriced',
+    on: ['time'],
+    time: { from: '08:30', to: '07:00', timeZone: 'Europe/Berlin' },
+    weight: 1,
+  },
+  { model: 'm0', on: [] },
+];
+
+/** The routes after each round of survive(), with their numbers of steps: a refused command would keep nothing. */
+const ROUTES: readonly (readonly string[])[] = [
+  ['best-0 3', 'changed 1'],
+  ['best-1 3', 'changed 2'],
+  ['best-1 3', 'best-2 3', 'changed 3'],
+];
+
+const routesOf = ({ engine }: Opened): string[] =>
+  [...engine.state.tables.route.values()].map(({ id, steps }) => `${id} ${steps.length}`).sort();
+
 const kept = ({ engine }: Opened): unknown =>
   Object.fromEntries(SMALL_KINDS.map((kind) => [kind, [...engine.state.tables[kind].entries()].sort()]));
 
@@ -64,13 +88,40 @@ async function survive(fixture: StoreFixture): Promise<void> {
       by: 'test',
     });
     opened.step({ type: 'prices', prices: [{ model: '*', request: 2 }], by: `op ${round}` });
+    opened.step({ type: 'route', id: `best-${round}`, steps: STEPS, by: `op ${round}` });
+    opened.step({ type: 'route', id: 'changed', steps: STEPS.slice(0, round + 1), by: `op ${round}` });
+    if (round > 0) opened.step({ type: 'drop-route', id: 'best-0', by: 'test' });
     opened.finish(`j${round}`, { tokens: 10 });
     opened.step({ type: 'pool-order', id: 'p', order: { is: 'drain', deadlineMs: 10 }, by: `op ${round}` });
     const before = kept(opened);
+    assert.deepEqual(routesOf(opened), ROUTES[round]);
     if (round !== 1) await opened.store.checkpoint();
     opened = await reopen(fixture, opened);
     assert.deepEqual(kept(opened), before);
     assert.equal(opened.engine.state.catalog.find(`alias ${round}`)?.id, `m${round}`);
+  }
+  await opened.close();
+}
+
+const FAILED = { code: 'EXECUTION_FAILED', message: 'no', retriable: true } as const;
+
+async function keepsItsPlace(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  opened.backend();
+  const steps: readonly RouteStep[] = [
+    { model: 'm', on: ['error'] },
+    { model: 'unpriced', on: [] },
+  ];
+  opened.step({ type: 'route', id: 'best', steps, by: 'test' });
+  const { uid } = opened.submit('j', { model: 'best' });
+  opened.step({ type: 'outcome', token: tokenOf(uid, 1), outcome: { ok: false, error: FAILED } });
+  const { place } = opened.job('j').job;
+  assert.deepEqual([place?.at, place?.model, place?.left], [1, 'unpriced', [{ model: 'm', why: 'error' }]]);
+  for (const round of ['from the changes', 'from a checkpoint']) {
+    opened = await reopen(fixture, opened);
+    assert.deepEqual(opened.job('j').job.place, place, round);
+    assert.equal(opened.job('j').ask.route, 'best', round);
+    await opened.store.checkpoint();
   }
   await opened.close();
 }

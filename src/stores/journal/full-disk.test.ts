@@ -7,7 +7,7 @@ import { turns } from '../../../test/flow/flow-kit.ts';
 import { VirtualEnv } from '../../../test/flow/virtual-env.ts';
 import type { DiskFile, OpenMode } from '../../kit/env/env.ts';
 import type { OrchdError } from '../../model/errors.ts';
-import { FRESH_JOB } from '../../model/moves.ts';
+import { accept, end, FRESH_JOB, newAttempt } from '../../model/moves.ts';
 import { BRAIN_ID } from '../../model/records.ts';
 import { Records } from '../records.ts';
 import { InlineBackground } from './background.ts';
@@ -59,7 +59,7 @@ class Journal {
       indexed: () => undefined,
       space: (full: boolean) => void this.space.push(full),
       failed: (error: Error) => void this.failures.push(error),
-      ask: () => undefined,
+      ask: () => askOf('a', 1),
     };
     await this.store.open(events, NOW, new Records());
     await turns();
@@ -139,6 +139,38 @@ test('the disk counts as full while the history finds no space, and while any of
   journal.disk.room = 100_000;
   await journal.pass(1000);
   assert.deepEqual(journal.space, [true, false]);
+  await journal.store.close();
+});
+
+test('a reader of charges is told of a full disk each time, instead of getting too low a sum, until they are written', async () => {
+  let isFull = true;
+  class FullHistory extends MemoryHistory {
+    override put(...[rows, watermark, log, charges]: Parameters<MemoryHistory['put']>): void {
+      if (isFull && charges && charges.length > 0) throw new Error('database or disk is full');
+      super.put(rows, watermark, log, charges);
+    }
+  }
+  const journal = await new Journal(new FullHistory()).open();
+  const usage = { input: 1, cacheRead: 0, cacheWrite: 0, output: 2, reasoning: 0 };
+  const intended = newAttempt({ job: 'a', n: 1, backend: 'b', registry: 'r', epoch: 1, at: NOW });
+  const after = end(accept(intended, NOW, 1), NOW, 'failed', { usage });
+  journal.store.append([{ kind: 'attempt', id: 'a:1', after, cause: 'failed' }], NOW);
+  await turns();
+  const { ledger } = journal.store;
+  const window = { from: 0, to: NOW + 1 };
+  const refused = { code: 'STORE_FULL' };
+  const readers = [ledger.sums(window, [], 1), ledger.page(window, undefined, 9)];
+  for (const reader of readers) await assert.rejects(reader, refused);
+  await assert.rejects(ledger.sums(window, [], 1), refused);
+  assert.deepEqual(journal.space.slice(0, 1), [true]);
+  isFull = false;
+  assert.deepEqual(
+    (await ledger.page(window, undefined, 9)).map(({ token }) => token),
+    ['a:1'],
+  );
+  assert.equal((await ledger.sums(window, [], 1))[0]?.attempts, 1);
+  assert.equal(journal.space.at(-1), false);
+  assert.deepEqual(journal.failures, []);
   await journal.store.close();
 });
 

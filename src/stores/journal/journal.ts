@@ -34,6 +34,7 @@ import { Checkpoints } from './checkpoint/checkpoints.ts';
 import { DiskSpace } from './disk-space.ts';
 import { openFailure } from './failures.ts';
 import { ChargeFeed } from './history/charge-feed.ts';
+import { chargeRow } from './history/charge-rows.ts';
 import { type HistoryOpened, type LogPoint, ownerNumber } from './history/history.ts';
 import { Indexer } from './history/indexer.ts';
 import { ledgerOf } from './history/ledger.ts';
@@ -278,7 +279,11 @@ export class JournalStore implements Store {
       owner,
     };
     const chargedUpTo = history.lacksCharges ? -1 : indexedUpTo;
-    indexer.addCharges(await recoveredCharges.after(chargedUpTo, manifest.seq, disk, this.#paths));
+    const charges = await recoveredCharges.after(chargedUpTo, manifest.seq, disk, this.#paths);
+    // Those behind the watermark are not found by a later start: they are written before this one goes on.
+    if (history.lacksCharges)
+      await this.#background.index('', indexedUpTo, undefined, charges.map(chargeRow).join(''));
+    else indexer.addCharges(charges);
     this.#phase = { is: 'open', journal };
     return { seq: end.nextSeq - 1, at, indexedUpTo, missingBlobFiles };
   }

@@ -16,7 +16,7 @@ export interface Stage {
   readonly pools: ScriptedPools;
 }
 
-async function submit(
+export async function submit(
   { brain, world }: Stage,
   requests: Readonly<Record<string, SubmitRequest>>,
   caller?: Caller,

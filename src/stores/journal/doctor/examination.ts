@@ -15,6 +15,7 @@ import { refuseOtherIndex, seenByIndex } from '../lost-end.ts';
 import { type RecoveredFolder, readRecords } from '../recover.ts';
 import { isUnfinished } from '../unfinished.ts';
 import { BlobCheck } from './blobs.ts';
+import { compareCharges } from './charges.ts';
 import { examineGeneration, type Generation } from './checkpoint.ts';
 import { reportCopies } from './copies.ts';
 import { listOrphans } from './files.ts';
@@ -337,6 +338,7 @@ export class Examination {
     };
     const ended = await compareHistory(view, this.#paths, history, scope, this.#report);
     this.#addLoss({ ended });
+    await compareCharges(view, this.#paths, history, this.#records, this.#report);
   }
 
   get #isWhole(): boolean {

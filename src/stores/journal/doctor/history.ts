@@ -18,7 +18,7 @@ export interface OpenHistory extends HistoryOpened {
   readonly index: HistoryIndex;
 }
 
-const FILE = 'history.sqlite';
+export const INDEX_FILE = 'history.sqlite';
 const JOBS_PER_PAGE = 1000;
 
 /** Opens the index with the URI options that keep SQLite from writing any file. */
@@ -28,6 +28,7 @@ export async function openHistory(
   report: Report,
   inUse: boolean,
 ): Promise<OpenHistory | undefined> {
+  report.fine('charges', 'not compared, since there is no index to read');
   if (!(await disk.stat(paths.history))) {
     report.fine('history', 'there is no index of ended jobs; the next start makes it from the log');
     return undefined;
@@ -38,7 +39,7 @@ export async function openHistory(
     report.warn(
       'history',
       'the index was not checked: SQLite could not read it without writing; the next start of orchd repairs that',
-      FILE,
+      INDEX_FILE,
     );
     return undefined;
   }
@@ -54,11 +55,11 @@ export async function openHistory(
 }
 
 /** Reports a damaged index; any other error is thrown again. */
-function reportUnreadable(error: unknown, report: Report): void {
+export function reportUnreadable(error: unknown, report: Report): void {
   if (diskErrorCode(error) !== 'ERR_SQLITE_ERROR' && !isHistoryDamaged(error)) throw error;
   const { message } = error as Error;
   const sentence = `the index cannot be read (${message}); orchd makes a new one from the log once it meets the damage`;
-  report.bad('history', sentence, FILE);
+  report.bad('history', sentence, INDEX_FILE);
 }
 
 export interface HistoryScope {
@@ -115,10 +116,10 @@ function checkEntry(entry: JobBundle, logged: JobBundle, report: Report): void {
     report.bad(
       'history',
       `the index has "${uid}" as of change ${entry.seq}, the log as of ${logged.seq}`,
-      FILE,
+      INDEX_FILE,
     );
   } else if (hashOf(entry) !== hashOf(logged)) {
-    report.bad('history', `the index and the log differ on "${uid}"`, FILE);
+    report.bad('history', `the index and the log differ on "${uid}"`, INDEX_FILE);
   }
 }
 

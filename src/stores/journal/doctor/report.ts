@@ -24,6 +24,7 @@ export const CHECKS = {
   replay: 'checkpoint and log agree, and recovering twice gives the same state',
   blobs: 'every body that a job references exists and matches its checksum',
   history: 'the index of ended jobs agrees with the log',
+  charges: 'what every closed attempt used and cost is in the ledger',
   files: 'there is no file that nothing needs',
   start: 'orchd starts from this folder',
 } as const;

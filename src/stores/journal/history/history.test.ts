@@ -7,8 +7,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, test } from 'node:test';
 import { askOf } from '../../../../test/fakes/folder-maker.ts';
 import type { BlobRef } from '../../../model/body.ts';
-import { FRESH_JOB } from '../../../model/moves.ts';
-import { uidOf } from '../../../model/records.ts';
+import { chargeOf } from '../../../model/charge.ts';
+import { accept, end, FRESH_JOB, newAttempt } from '../../../model/moves.ts';
+import { type AttemptRecord, uidOf } from '../../../model/records.ts';
+import { chargeRow, readCharge } from './charge-rows.ts';
 import { type HistoryIndex, historyRow } from './history.ts';
 import { MemoryHistory } from './memory.ts';
 import { SqliteHistory } from './sqlite.ts';
@@ -101,3 +103,55 @@ test('an index of layout 1, without batches and tags, is kept and gets their col
   );
   history.close();
 });
+
+const USAGE = { input: 7, cacheRead: 5, cacheWrite: 3, output: 2, reasoning: 1 };
+
+function closedAttempt(job: string, n: number, usage?: typeof USAGE): AttemptRecord {
+  const intended = newAttempt({ job, n, backend: 'b', registry: 'r', epoch: 1, at: 10 });
+  return end(accept(intended, 11, 1), 20 + n, 'failed', { usage });
+}
+
+test('an index of layout 2, without charges, gets those of the jobs that have used tokens, and keeps its layout until it has all', () => {
+  const path = join(root, 'uncharged.sqlite');
+  const rowOf = (id: string, n: number, attempts: readonly AttemptRecord[]): string => {
+    const job = { ...FRESH_JOB, state: 'dead', endedAt: 30, attempt: attempts.length } as const;
+    return historyRow({ uid: id, seq: n, ask: askOf(id, n), job, attempts }).trimEnd();
+  };
+  const tries = [closedAttempt('used', 1, USAGE), closedAttempt('used', 2), closedAttempt('used', 3, USAGE)];
+  const rows = [rowOf('used', 1, tries), rowOf('unused', 2, [closedAttempt('unused', 1)])];
+  const made = new SqliteHistory(path, 'write');
+  made.open();
+  made.put(rows, 2);
+  made.close();
+  const database = new DatabaseSync(path);
+  database.exec("DROP TABLE charges; UPDATE facts SET value = 2 WHERE name = 'layout'");
+  database.close();
+  const chargesIn = (history: SqliteHistory): (string | number)[][] =>
+    history
+      .charges({ from: 0, to: 100 }, undefined, 9)
+      .map(readCharge)
+      .map(({ token, agent, at, basis, cacheRead }) => [token, agent, at, basis, cacheRead]);
+  const ofJobs = [
+    ['used:1', 'anna', 21, 'unpriced', 5],
+    ['used:3', 'anna', 23, 'unpriced', 5],
+  ];
+  // A start that ends before the charges of live jobs are put leaves an index that lacks them still.
+  for (const start of ['first', 'second']) {
+    const history = new SqliteHistory(path, 'write');
+    const { lacksCharges, watermark } = history.open();
+    assert.deepEqual([lacksCharges, watermark], [true, 2], start);
+    assert.deepEqual(chargesIn(history), ofJobs, start);
+    if (start === 'second') history.put([], 2, undefined, [liveCharge()]);
+    history.close();
+  }
+  const history = new SqliteHistory(path, 'write');
+  assert.equal(history.open().lacksCharges, false);
+  assert.deepEqual(chargesIn(history), [...ofJobs, ['live:4', 'anna', 24, 'unpriced', 5]]);
+  history.close();
+});
+
+const liveCharge = (): string => {
+  const charge = chargeOf('live', askOf('live', 3), closedAttempt('live', 4, USAGE));
+  assert.ok(charge);
+  return chargeRow(charge).trimEnd();
+};

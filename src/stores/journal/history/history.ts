@@ -16,7 +16,7 @@ export interface HistoryOpened {
   readonly watermark: number;
   /** True for a newly made index, which must be filled from the log and the checkpoint. */
   readonly fresh: boolean;
-  /** True for an index of an earlier layout: it lacks the charges of jobs that have not ended. */
+  /** True for an index of an earlier layout: it lacks the charges of jobs that have not ended; the first put() adds them. */
   readonly lacksCharges?: boolean;
   /** Undefined in an index that an earlier version wrote last. */
   readonly log?: LogPoint | undefined;

@@ -80,6 +80,11 @@ export class SqliteHistory implements HistoryIndex {
   #insert: StatementSync | undefined;
   #setFact: StatementSync | undefined;
   #charges: ChargeRows | undefined;
+  /**
+   * The file has an older layout. It keeps it until the first put(), which has the charges of the jobs that have not ended:
+   * a start that is cut short before finds the older layout again.
+   */
+  #isOlder = false;
 
   constructor(path: string, mode: Mode) {
     this.#path = path;
@@ -122,15 +127,19 @@ export class SqliteHistory implements HistoryIndex {
     }
     // A reader may find a file that this version has never opened for writing: it has no table of charges.
     if (this.#mode === 'write' || layout === LAYOUT) this.#charges = new ChargeRows(database, this.#mode);
-    if (this.#mode === 'write') this.#transaction(() => this.#setLayout(isOlder));
+    this.#isOlder = isOlder;
+    if (this.#mode === 'write') this.#transaction(() => (isOlder ? this.#chargeJobs() : this.#setLayout()));
     const watermark = this.#fact('watermark');
     const lacksCharges = isOlder && watermark !== undefined;
     return { watermark: watermark ?? 0, fresh: watermark === undefined, lacksCharges, log: this.#logPoint() };
   }
 
-  /** An older layout becomes this one with the charges of all its jobs, or stays what it was. */
-  #setLayout(isOlder: boolean): void {
-    if (isOlder) for (const row of this.#chargesOfJobs()) this.#charges?.put(row);
+  /** Adds the charges of the jobs in an index of an older layout. */
+  #chargeJobs(): void {
+    for (const row of this.#chargesOfJobs()) this.#charges?.put(row);
+  }
+
+  #setLayout(): void {
     this.#setFact?.run('layout', LAYOUT);
   }
 
@@ -150,12 +159,14 @@ export class SqliteHistory implements HistoryIndex {
         this.#insert?.run(line, ...columns);
       }
       for (const row of charges) this.#charges?.put(row);
+      if (this.#isOlder) this.#setLayout();
       this.#setFact?.run('watermark', watermark);
       if (!log) return;
       this.#setFact?.run('log_seq', log.seq);
       this.#setFact?.run('log_chain', log.chain);
       if (log.owner !== undefined) this.#setFact?.run('log_owner', log.owner);
     });
+    this.#isOlder = false;
   }
 
   get(uid: string): JobBundle | undefined {
