@@ -467,8 +467,8 @@ export const PLANTED: readonly PlantedBug[] = [
   {
     name: 'the jobs of a wait are not admitted in the commit of the wait',
     file: 'src/core/engine/ends.ts',
-    find: '      admitChildren(turn, end.entry, end.children);\n',
-    replace: '',
+    find: 'admitChildren(turn, end.entry, end.children);\n',
+    replace: 'admitChildren(turn, end.entry, []);\n',
     catcher: 'waits',
     says: /✖ gives up its attempt, keeps its state, and has its jobs admitted in the same commit/,
   },

@@ -1,32 +1,49 @@
 /** Admits the jobs below a job that waits, in the commit in which it begins to wait. */
 import { OrchdError } from '../../model/errors.ts';
-import type { RefusedChild } from '../../model/waiting.ts';
-import { MAX_CHILDREN } from '../../model/waiting.ts';
-import { noteRefused } from '../attempts/waiting.ts';
+import { uidOf } from '../../model/records.ts';
+import { MAX_CHILDREN, type RefusedChild } from '../../model/waiting.ts';
+import { noteChildren } from '../attempts/waiting.ts';
 import type { NewJob } from '../ports/new-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { submit } from './submit.ts';
 
-/** A job that is refused does not end the one above it, which learns of the refusal when it goes on. */
-export function admitChildren(turn: Turn, parent: JobEntry, children: readonly NewJob[]): void {
+/**
+ * A job that is refused does not end the one above it, which learns of the refusal when it goes on. Returns the jobs that
+ * are new.
+ */
+export function admitChildren(turn: Turn, parent: JobEntry, children: readonly NewJob[]): JobEntry[] {
+  const admitted: JobEntry[] = [];
   const refused: RefusedChild[] = [];
-  for (const [at, child] of children.entries()) {
+  const ids = new Set<string>();
+  for (const child of children) {
     try {
-      if (at >= MAX_CHILDREN)
+      if (ids.size >= MAX_CHILDREN)
         throw new OrchdError('INVALID_PARAMS', `a job waits for at most ${MAX_CHILDREN} others at once`);
-      submit(turn, below(parent, child), 'begun');
+      const admission = submit(turn, below(turn, parent, child), 'begun');
+      // A job with the same key may have another id.
+      ids.add(admission.is === 'ended' ? admission.id : admission.entry.ask.id);
+      if (admission.is === 'admitted') admitted.push(admission.entry);
     } catch (error) {
       if (!(error instanceof OrchdError)) throw error;
       refused.push({ id: child.id, error: error.info() });
     }
   }
-  noteRefused(turn, parent, refused);
+  noteChildren(turn, parent, [...ids], refused);
+  return admitted;
 }
 
-/** In a session of the job above it, a job would wait for that one to end if it was to run in order. */
-function below({ ask }: JobEntry, child: NewJob): NewJob {
-  const isInSession = child.spec.session_id !== undefined && child.spec.session_id === ask.spec.session_id;
-  const spec = { ...child.spec, parent_id: ask.id, ...(isInSession && { parallel: true }) };
-  return { ...child, spec };
+function below(turn: Turn, parent: JobEntry, child: NewJob): NewJob {
+  const { ask } = parent;
+  const spec = { ...child.spec, parent_id: ask.id };
+  return { ...child, spec: isInSessionOf(turn, parent, child) ? { ...spec, parallel: true } : spec };
+}
+
+/** Whether the job is in the session of one above it: in order, it would wait for that one to end, which waits for it. */
+function isInSessionOf({ state }: Turn, { ask }: JobEntry, { spec }: NewJob): boolean {
+  const session = spec.session_id;
+  if (session === undefined) return false;
+  return [...(ask.ancestors ?? []), ask.id].some(
+    (id) => state.jobs.get(uidOf(ask.tenant, id))?.ask.spec.session_id === session,
+  );
 }

@@ -166,6 +166,26 @@ describe('a job that waits', () => {
     assert.equal(kit.job('run').job.wait?.woken, 'children');
   });
 
+  test('waits for the job that has the key of one that it wanted, and for one of two with the same id', () => {
+    const kit = running();
+    kit.submit('other', { type: 'part', key: 'k' });
+    const children = [child('run.1', { type: 'part', key: 'k' }), child('run.2', { type: 'part' })];
+    kit.end('run', {
+      ...waits([]),
+      children: [...children, child('run.2', { type: 'part', hash: 'another' })],
+    });
+    const { children: ids, refused } = kit.job('run').job.wait ?? {};
+    assert.deepEqual(ids, ['other', 'run.2']);
+    assert.deepEqual(
+      refused?.map(({ id }) => id),
+      ['run.2'],
+    );
+    finish(kit, 'run.2');
+    assert.equal(kit.state('run'), 'waiting');
+    finish(kit, 'other');
+    assert.equal(kit.job('run').job.wait?.woken, 'children');
+  });
+
   test('goes on at once if all of its jobs were refused', () => {
     const kit = running();
     const many = Array.from({ length: 101 }, (_, n) => `run.${n}`);
@@ -206,6 +226,14 @@ describe('a job that waits', () => {
     finish(kit, 'run.1');
     finish(kit, 'run');
     assert.equal(kit.state('next'), 'claimed');
+  });
+
+  test('below another one, has its jobs run beside all jobs above it in their session', () => {
+    const kit = running({ session_id: 's' });
+    kit.end('run', { ...waits([]), children: [child('middle', { type: 'run' })] });
+    kit.accept('middle');
+    kit.end('middle', { ...waits([]), children: [child('leaf', { type: 'part', session_id: 's' })] });
+    assert.equal(kit.state('leaf'), 'claimed');
   });
 
   test('is refused to wait beyond the bound of waiting jobs: that is a failed try', () => {

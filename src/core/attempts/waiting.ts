@@ -30,16 +30,21 @@ export function waitFor(turn: Turn, entry: JobEntry, outcome: Waits): void {
   turn.noteEnd({ is: 'waits', entry, children });
 }
 
-/** Notes which jobs below a waiting one were not admitted: it does not wait for those. */
-export function noteRefused(turn: Turn, entry: JobEntry, more: readonly RefusedChild[]): void {
+/** Notes for which jobs a waiting one waits after all, and which of those that it wanted were not admitted. */
+export function noteChildren(
+  turn: Turn,
+  entry: JobEntry,
+  children: readonly string[],
+  more: readonly RefusedChild[],
+): void {
   const { wait: record } = entry.job;
-  if (!record || (more.length === 0 && !record.refused)) return;
+  if (!record) return;
   const refused = [...(record.refused ?? []), ...more];
-  const ids = new Set(more.map(({ id }) => id));
-  const children = record.children.filter((id) => !ids.has(id));
-  if (more.length > 0)
-    turn.put('job', entry.uid, { ...entry.job, wait: { ...record, children, refused } }, 'waits');
-  if (children.length === 0) wakeJob(turn, entry, 'children');
+  if (more.length > 0 || children.join() !== record.children.join()) {
+    const noted = { ...record, children, ...(refused.length > 0 && { refused }) };
+    turn.put('job', entry.uid, { ...entry.job, wait: noted }, 'waits');
+  }
+  if (children.length === 0 && refused.length > 0) wakeJob(turn, entry, 'children');
 }
 
 export function wakeJob(turn: Turn, entry: JobEntry, why: WakeReason, answer?: string): void {

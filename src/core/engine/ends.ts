@@ -3,13 +3,15 @@ import { noteBatchEnd } from '../admission/batch.ts';
 import { admitChildren } from '../admission/children.ts';
 import { settle } from '../admission/quota.ts';
 import { noteUsed } from '../admission/session.ts';
-import { noteServed } from '../workers/forecast.ts';
+import { modelOf } from '../queue/queue.ts';
+import { noteArrival, noteServed } from '../workers/forecast.ts';
 import type { EngineTurn } from './handler.ts';
 
 export function processEnds(turn: EngineTurn): void {
   for (const end of turn.takeEnds()) {
     if (end.is === 'waits') {
-      admitChildren(turn, end.entry, end.children);
+      const admitted = admitChildren(turn, end.entry, end.children);
+      for (const entry of admitted) noteArrival(turn, modelOf(entry));
       continue;
     }
     if (end.is === 'job') {
