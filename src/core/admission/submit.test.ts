@@ -108,6 +108,11 @@ describe('[FANO-2] the same key', () => {
         kit.backend('b');
         kit.accept('a');
       },
+      waiting: (kit) => {
+        kit.backend('b');
+        kit.accept('a');
+        kit.end('a', { ok: 'waits', state: '1', children: [], needs: 'all' });
+      },
       stale: (kit) => {
         kit.backend('b');
         kit.accept('a');
