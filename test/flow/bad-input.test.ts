@@ -112,7 +112,7 @@ const WRONG_CALLS: Readonly<Record<string, WrongCall>> = {
     code: 'INVALID_PARAMS',
     call: (o) => o.resolve('held', { as: 'succeeded', result: circular }),
   },
-  'list with an unknown state': { code: 'INVALID_PARAMS', call: (o) => o.list({ state: 'waiting' }) },
+  'list with an unknown state': { code: 'INVALID_PARAMS', call: (o) => o.list({ state: 'sleeping' }) },
   'list with an unknown filter': { code: 'INVALID_PARAMS', call: (o) => o.list({ states: 'x' } as never) },
   'list with a bad cursor': { code: 'INVALID_PARAMS', call: (o) => o.list({ cursor: 'x' }) },
   'list of none': { code: 'INVALID_PARAMS', call: (o) => o.list({ limit: 0 }) },
