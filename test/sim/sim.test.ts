@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { simulateGateway } from './gateway/simulate.ts';
 import { type Outcome, simulate } from './simulate.ts';
 
-const SEEDS = 400;
+const SEEDS = 250;
 const FAULTS = ['kill', 'power-cut', 'disk-full', 'failed-sync', 'checkpoint', 'forget', 'partition'];
 
 test('in every world each acknowledged job ends exactly once and none is run twice', async (context) => {
