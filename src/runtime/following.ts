@@ -139,7 +139,8 @@ export class Following {
     const attempt = lastAttempt(job);
     if (attempt > 0) follower.switchTo(attempt);
     if (isTerminal(job.state)) follower.finish(endEvent(seen), stillRuns(job));
-    else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));
+    else if (job.state === 'queued' || job.state === 'waiting')
+      follower.sendUnnumbered('queued', waitingOf(job));
     follower.pump();
     if (this.#closed) follower.close();
   }
