@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
 import type { FunctionContext } from '../../src/backends/local/functions.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import { LASTING, onStores, STORES, start } from './flow-kit.ts';
+import { LASTING, onStores, STORES, start, within } from './flow-kit.ts';
 
 /** More than is stored inside of a record. */
 const LARGE = 'x'.repeat(10_000);
@@ -46,14 +46,25 @@ class Site {
     return `${n}${LARGE}`;
   }
 
-  async letGo(id: string): Promise<void> {
+  async started(id: string): Promise<void> {
     while (!this.#held.has(id)) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  async letGo(id: string): Promise<void> {
+    await this.started(id);
     this.#held.get(id)?.();
   }
 }
 
 const begin = (t: TestContext, data: string, site: Site): Promise<Orchestrator> =>
   start(t, { data, backends: site.backends });
+
+/** The types of all events of the job. */
+async function typesOf(brain: Orchestrator): Promise<string[]> {
+  const types: string[] = [];
+  for await (const { type } of brain.events('a')) types.push(type);
+  return types;
+}
 
 const DONE = { state: { kept: LARGE }, jobs: ['a.0', 'a.1'], woken: 'children' };
 
@@ -82,6 +93,24 @@ describe('a function that waits for jobs', () => {
     assert.equal((await brain.wait('a')).state, 'succeeded');
     assert.ok(site.calls.includes('b#1'));
   });
+
+  onStores(
+    'is followed over its wait to its end, also by one who comes while it waits',
+    STORES,
+    async (t, data) => {
+      const site = new Site();
+      site.hold = true;
+      const brain = await begin(t, data, site);
+      await brain.submit({ job_id: 'a', type: 'run', payload: { parts: 1 } });
+      const early = typesOf(brain);
+      await site.started('a.0');
+      assert.equal((await brain.get('a')).state, 'waiting');
+      const late = typesOf(brain);
+      await site.letGo('a.0');
+      assert.equal((await within(early)).at(-1), 'end');
+      assert.equal((await within(late)).at(-1), 'end');
+    },
+  );
 
   onStores('goes on after a restart', LASTING, async (t, data) => {
     const before = new Site();
