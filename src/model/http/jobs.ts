@@ -90,7 +90,7 @@ export const AttemptView = answerObject('Attempt', {
   outcome: optional(
     Type.String({
       description:
-        '"succeeded", "failed", "cancelled" or "turned_away" (the provider has done nothing for it), once the backend has confirmed the end',
+        '"succeeded", "failed", "cancelled", "turned_away" (the provider has done nothing for it) or "waits" (the job waits, and goes on with another attempt), once the backend has confirmed the end',
     }),
   ),
   error: optional(JobError),

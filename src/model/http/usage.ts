@@ -125,7 +125,7 @@ export const LedgerLine = answerObject('LedgerLine', {
   seat: Type.String({ description: 'The backend' }),
   route: optional(Type.String()),
   root_id: Type.String({ description: 'The job at the top of its ancestors, or the job itself' }),
-  outcome: Type.String({ description: 'succeeded, failed, cancelled, turned_away or unknown' }),
+  outcome: Type.String({ description: 'succeeded, failed, cancelled, turned_away, waits or unknown' }),
   basis: Type.String({ description: 'Where `cost` comes from: told, assumed, nothing or unpriced' }),
   ...COUNTS,
   overrun: SUMS.overrun,
