@@ -1,4 +1,4 @@
-/** What a job that waits has given up its attempt for (docs/decisions/0033). */
+/** The records of jobs that wait without an attempt (docs/decisions/0033). */
 
 import type { Body } from './body.ts';
 import type { ErrorInfo } from './errors.ts';
@@ -9,11 +9,11 @@ export type WakeReason = 'children' | 'time' | 'answer';
 export interface WaitRecord {
   /** How many times the job has waited so far, this time included. */
   readonly step: number;
-  /** What the next attempt is given to go on with. */
+  /** The body that the next attempt is given to go on with. */
   readonly state: Body;
   /** The ids of the jobs below it whose end it waits for; empty if it waits for an instant or an answer alone. */
   readonly children: readonly string[];
-  /** Whether all of them must have ended, or one. */
+  /** `all`: every one of `children` must have ended; `any`: one of them. */
   readonly needs: 'all' | 'any';
   /** When it goes on without them. */
   readonly until: number | undefined;

@@ -3,7 +3,7 @@ import type { AskedWait, Waited } from '../../core/ports/backend.ts';
 import type { RefusedChild, WakeReason } from '../../model/waiting.ts';
 
 export interface WaitRequest {
-  /** What the next call gets back, as JSON. */
+  /** A JSON value that the next call gets back. */
   readonly state?: unknown;
   /** Jobs to submit below this one, in the form in which callers submit them; all of them are admitted, or refused, with the wait. */
   readonly jobs?: readonly object[];

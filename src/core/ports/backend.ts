@@ -88,11 +88,11 @@ export interface Waits {
   readonly state: Body;
   /** Jobs that are admitted below it, whose end it waits for. */
   readonly children: readonly NewJob[];
-  /** Those that are no valid requests. */
+  /** The requests for jobs below it that are not valid. */
   readonly refused?: readonly RefusedChild[] | undefined;
-  /** Whether all of them must have ended, or one. */
+  /** `all`: every one of `children` must have ended; `any`: one of them. */
   readonly needs: 'all' | 'any';
-  /** How long it waits at most. */
+  /** The job goes on after this time at the latest. */
   readonly forMs?: number | undefined;
   readonly usage?: CountedTokens | undefined;
 }

@@ -1,4 +1,4 @@
-/** The queued jobs of each tenant but the default one, whose share of the queue is not limited. */
+/** The jobs in one state, queued or waiting, of each tenant but the default one, whose share of the queue is not limited. */
 import { type AskRecord, DEFAULT_TENANT } from '../../model/records.ts';
 
 export interface QueuedJobs {

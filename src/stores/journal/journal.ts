@@ -280,7 +280,7 @@ export class JournalStore implements Store {
     };
     const chargedUpTo = history.lacksCharges ? -1 : indexedUpTo;
     const charges = await recoveredCharges.after(chargedUpTo, manifest.seq, disk, this.#paths);
-    // Those behind the watermark are not found by a later start: they are written before this one goes on.
+    // A later start does not find charges behind the watermark: they are written before this one goes on.
     if (history.lacksCharges)
       await this.#background.index('', indexedUpTo, undefined, charges.map(chargeRow).join(''));
     else indexer.addCharges(charges);

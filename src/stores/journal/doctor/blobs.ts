@@ -38,7 +38,8 @@ export class BlobCheck {
   ): Promise<void> {
     await this.#checkBody(`the payload of "${uid}"`, ask.payload, ifMissing);
     const kept = keptBody(job);
-    if (kept !== undefined) await this.#checkBody(`the result of "${uid}"`, kept, ifMissing);
+    const name = job.result === undefined ? 'what is kept' : 'the result';
+    if (kept !== undefined) await this.#checkBody(`${name} of "${uid}"`, kept, ifMissing);
   }
 
   /** Names of the files that no job passed to checkJob() refers to. */
