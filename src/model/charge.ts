@@ -49,10 +49,15 @@ export function* chargesOf(
   }
 }
 
+/** True for a closed attempt that used something or has a price. */
+export function isCharged({ state, endedAt, usage, bill }: AttemptRecord): boolean {
+  if (isOpen(state) || endedAt === undefined) return false;
+  return usage !== undefined || (bill !== undefined && bill.basis !== 'nothing');
+}
+
 export function chargeOf(uid: string, ask: AskRecord, attempt: AttemptRecord): Charge | undefined {
-  if (isOpen(attempt.state) || attempt.endedAt === undefined) return undefined;
-  const { bill, usage } = attempt;
-  if (!usage && (!bill || bill.basis === 'nothing')) return undefined;
+  const { bill, usage, endedAt } = attempt;
+  if (endedAt === undefined || !isCharged(attempt)) return undefined;
   const cost = bill?.cost ?? 0;
   return {
     ...(usage ?? NO_TOKENS),
@@ -68,8 +73,8 @@ export function chargeOf(uid: string, ask: AskRecord, attempt: AttemptRecord): C
     seat: attempt.backend,
     route: ask.route,
     root: ask.ancestors?.[0] ?? ask.id,
-    at: attempt.endedAt,
-    ms: attempt.acceptedAt === undefined ? 0 : Math.max(0, attempt.endedAt - attempt.acceptedAt),
+    at: endedAt,
+    ms: attempt.acceptedAt === undefined ? 0 : Math.max(0, endedAt - attempt.acceptedAt),
     outcome: attempt.outcome ?? 'unknown',
     cost,
     basis: bill ? (bill.basis ?? 'assumed') : 'unpriced',

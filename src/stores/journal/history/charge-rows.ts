@@ -49,9 +49,8 @@ type Columns = readonly (string | number | null)[];
 const COLUMN_COUNT = 23;
 const INSERT = `INSERT OR IGNORE INTO charges VALUES (${Array(COLUMN_COUNT).fill('?').join(',')})`;
 
-/** A charge as one line of text, in the order of the columns. */
-export function chargeRow(charge: Charge): string {
-  const columns: Columns = [
+function columnsOf(charge: Charge): Columns {
+  return [
     charge.at,
     charge.token,
     charge.job,
@@ -76,8 +75,10 @@ export function chargeRow(charge: Charge): string {
     charge.output,
     charge.reasoning,
   ];
-  return `${JSON.stringify(columns)}\n`;
 }
+
+/** A charge as one line of text, in the order of the columns. */
+export const chargeRow = (charge: Charge): string => `${JSON.stringify(columnsOf(charge))}\n`;
 
 /** Reads the text made by chargeRow(). */
 export function readCharge(row: string): Charge {
@@ -131,8 +132,13 @@ export class ChargeRows {
     this.#insert = mode === 'write' ? database.prepare(INSERT) : undefined;
   }
 
-  put(row: string): void {
-    this.#insert?.run(...(JSON.parse(row) as (string | number | null)[]));
+  /** Adds the charge of a text made by chargeRow(). */
+  putRow(row: string): void {
+    this.#insert?.run(...(JSON.parse(row) as Columns));
+  }
+
+  put(charge: Charge): void {
+    this.#insert?.run(...columnsOf(charge));
   }
 
   sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): LedgerSum[] {

@@ -56,11 +56,15 @@ export type HistoryColumns = readonly [
   tags: string | null,
 ];
 
+/** Stands before the columns of a job whose charges the index makes from the job. */
+const WITH_CHARGES = '$';
+
 /**
  * The text in which an ended job is sent to the index: its columns as a JSON array, COLUMNS_END, and its checkpoint
- * line, which the index stores without parsing it.
+ * line, which the index stores without parsing it. `withCharges`: the index makes the charges of the job's attempts from
+ * the line, which takes the work off the thread that calls this.
  */
-export function historyRow(bundle: JobBundle): string {
+export function historyRow(bundle: JobBundle, withCharges = false): string {
   const { ask, job, uid } = bundle;
   const range = blobRange(bundle);
   const columns: HistoryColumns = [
@@ -79,13 +83,22 @@ export function historyRow(bundle: JobBundle): string {
     ask.spec.batch ?? null,
     tagText(ask.spec.tags) ?? null,
   ];
-  return JSON.stringify(columns) + COLUMNS_END + bundleLine(bundle);
+  const mark = withCharges ? WITH_CHARGES : '';
+  return mark + JSON.stringify(columns) + COLUMNS_END + bundleLine(bundle);
+}
+
+export interface HistoryRow {
+  readonly columns: HistoryColumns;
+  readonly line: string;
+  readonly withCharges: boolean;
 }
 
 /** Splits the text made by historyRow(). */
-export function readRow(row: string): { readonly columns: HistoryColumns; readonly line: string } {
+export function readRow(row: string): HistoryRow {
   const at = row.indexOf(COLUMNS_END);
-  return { columns: JSON.parse(row.slice(0, at)) as HistoryColumns, line: row.slice(at + 1) };
+  const withCharges = row.startsWith(WITH_CHARGES);
+  const columns = JSON.parse(row.slice(withCharges ? 1 : 0, at)) as HistoryColumns;
+  return { columns, line: row.slice(at + 1), withCharges };
 }
 
 const DAMAGED = 'HISTORY_DAMAGED';

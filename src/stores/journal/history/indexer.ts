@@ -3,11 +3,14 @@
  *
  * I1  The watermark never passes an ended job or a charge that is not in the index: it rises to #handedOverUpTo, and
  *     only when none of them is waiting any more.
+ * I2  The charge of an attempt is made here where its job goes on, and in the background from the row of its job where
+ *     the job has ended with it, which most do.
  */
 import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Cancel, Timers } from '../../../kit/env/env.ts';
-import type { Charge } from '../../../model/charge.ts';
+import { type Charge, chargeOf } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
+import type { AskRecord, AttemptRecord } from '../../../model/records.ts';
 import { isFull } from '../../disk-failure.ts';
 import type { Background } from '../background.ts';
 import { chargeRow } from './charge-rows.ts';
@@ -27,9 +30,19 @@ interface WaitingJob {
   readonly row: string;
 }
 
-/** A read that waits until the first `count` charges of this process are in the index. */
+/** How many jobs, and how many charges of jobs that went on. */
+interface Counts {
+  readonly jobs: number;
+  readonly charges: number;
+}
+
+const NONE: Counts = { jobs: 0, charges: 0 };
+
+const plus = (a: Counts, b: Counts): Counts => ({ jobs: a.jobs + b.jobs, charges: a.charges + b.charges });
+
+/** A read that waits until as many jobs and charges of this process are in the index. */
 interface ChargesReader {
-  readonly count: number;
+  readonly counts: Counts;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -61,9 +74,11 @@ export class Indexer {
   #waiting: WaitingJob[] = [];
   /** Rows of charges that wait to be written. */
   #charges: string[] = [];
-  /** The number of charges in the batch under way. */
-  #chargesBeingWritten = 0;
-  #chargesWritten = 0;
+  /** Closed attempts with a charge whose jobs may still be added in this turn of the event loop (I2). */
+  readonly #charged = new Map<AttemptRecord, AskRecord>();
+  /** The batch under way. */
+  #beingWritten = NONE;
+  #writtenSoFar = NONE;
   #readers: ChargesReader[] = [];
   /** Every job that ended at or before this change was passed to add(). */
   #handedOverUpTo: Seq;
@@ -95,7 +110,9 @@ export class Indexer {
 
   add(ended: readonly JobBundle[], upTo: Seq): void {
     for (const bundle of ended) {
-      this.#waiting.push({ uid: bundle.uid, seq: bundle.seq, row: historyRow(bundle) });
+      const last = bundle.attempts.at(-1);
+      const withCharges = last !== undefined && this.#charged.delete(last);
+      this.#waiting.push({ uid: bundle.uid, seq: bundle.seq, row: historyRow(bundle, withCharges) });
     }
     this.#handedOverUpTo = upTo;
     this.#start();
@@ -103,19 +120,26 @@ export class Indexer {
 
   /** Adds charges whose changes are durable. */
   addCharges(charges: readonly Charge[]): void {
-    if (charges.length === 0) return;
     for (const charge of charges) this.#charges.push(chargeRow(charge));
+    this.#start();
+  }
+
+  /** Adds the charge of a closed attempt whose change is durable. */
+  addCharged(attempt: AttemptRecord, ask: AskRecord): void {
+    this.#charged.set(attempt, ask);
     this.#start();
   }
 
   /** Resolves when all charges that were added so far are in the index. They are written at once. */
   chargesWritten(): Promise<void> {
-    if (this.#charges.length === 0 && this.#chargesBeingWritten === 0) return Promise.resolve();
+    if (!this.#hasWaiting && this.#beingWritten === NONE) return Promise.resolve();
     if (this.#phase.is === 'stopped')
       return Promise.reject(new OrchdError('STORE_FAILED', 'the store is closed'));
-    const count = this.#chargesWritten + this.#chargesBeingWritten + this.#charges.length;
+    this.#makeCharges();
+    const waiting = { jobs: this.#waiting.length, charges: this.#charges.length };
+    const counts = plus(plus(this.#writtenSoFar, this.#beingWritten), waiting);
     return new Promise((resolve, reject) => {
-      this.#readers.push({ count, resolve, reject });
+      this.#readers.push({ counts, resolve, reject });
       if (this.#phase.is !== 'gathering') return;
       this.#phase.cancel();
       this.#write();
@@ -155,7 +179,15 @@ export class Indexer {
   }
 
   get #hasWaiting(): boolean {
-    return this.#waiting.length > 0 || this.#charges.length > 0;
+    return this.#waiting.length > 0 || this.#charges.length > 0 || this.#charged.size > 0;
+  }
+
+  #makeCharges(): void {
+    for (const [attempt, ask] of this.#charged) {
+      const charge = chargeOf(attempt.job, ask, attempt);
+      if (charge) this.#charges.push(chargeRow(charge));
+    }
+    this.#charged.clear();
   }
 
   #write(): void {
@@ -178,18 +210,19 @@ export class Indexer {
 
   async #writeAll(): Promise<void> {
     while (this.#hasWaiting && !this.#isStopped()) {
+      this.#makeCharges();
       const batch = this.#waiting.slice(0, MAX_BATCH);
       const charges = this.#charges.slice(0, MAX_BATCH);
       this.#waiting = this.#waiting.slice(batch.length);
       this.#charges = this.#charges.slice(charges.length);
-      this.#chargesBeingWritten = charges.length;
+      this.#beingWritten = { jobs: batch.length, charges: charges.length };
       // I1: the watermark rises only with the last batch.
       const watermark = this.#hasWaiting ? this.#indexedUpTo : this.#handedOverUpTo;
       try {
         const rows = batch.map(({ row }) => row).join('');
         await this.#background.index(rows, watermark, this.#logEnd(), charges.join(''));
       } catch (error) {
-        this.#chargesBeingWritten = 0;
+        this.#beingWritten = NONE;
         if (!isFull(error)) throw error;
         // The disk is full: the jobs stay in the brain's memory and are tried again with the next batch.
         this.#waiting = [...batch, ...this.#waiting];
@@ -198,8 +231,8 @@ export class Indexer {
         if (!this.#isStopped()) this.#events.diskFull(true);
         return;
       }
-      this.#chargesBeingWritten = 0;
-      this.#chargesWritten += charges.length;
+      this.#writtenSoFar = plus(this.#writtenSoFar, this.#beingWritten);
+      this.#beingWritten = NONE;
       this.#serveReaders();
       this.#events.diskFull(false);
       this.#indexedUpTo = watermark;
@@ -208,8 +241,10 @@ export class Indexer {
   }
 
   #serveReaders(): void {
-    const served = this.#readers.filter(({ count }) => count <= this.#chargesWritten);
-    this.#readers = this.#readers.filter(({ count }) => count > this.#chargesWritten);
+    const { jobs, charges } = this.#writtenSoFar;
+    const isServed = ({ counts }: ChargesReader): boolean => counts.jobs <= jobs && counts.charges <= charges;
+    const served = this.#readers.filter(isServed);
+    this.#readers = this.#readers.filter((reader) => !isServed(reader));
     for (const { resolve } of served) resolve();
   }
 

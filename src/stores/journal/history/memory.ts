@@ -1,6 +1,7 @@
 /** A history in memory, for simulations whose disk SQLite cannot write to. It is empty, hence `fresh`, after each start. */
 import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import { chargesOf } from '../../../model/charge.ts';
 import { Charges } from '../../charges.ts';
 import { EndedJobs } from '../../ended-jobs.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
@@ -18,7 +19,13 @@ export class MemoryHistory implements HistoryIndex {
   setAside(): void {}
 
   put(rows: readonly string[], _watermark: number, _log?: LogPoint, charges: readonly string[] = []): void {
-    for (const row of rows) this.#ended.put(readBundle(readLine(readRow(row).line)));
+    for (const row of rows) {
+      const { line, withCharges } = readRow(row);
+      const bundle = readBundle(readLine(line));
+      this.#ended.put(bundle);
+      if (!withCharges) continue;
+      for (const charge of chargesOf(bundle.uid, bundle.ask, bundle.attempts)) this.#charges.put(charge);
+    }
     for (const row of charges) this.#charges.put(readCharge(row));
   }
 

@@ -57,10 +57,15 @@ export async function rebuildHistory(
       const wasPurged = (job.endedAt ?? 0) < keptSince && !hasBodies(bundle);
       return !wasPurged && seq <= records.seq && !records.jobs.has(uid);
     });
-    await put(kept.map(historyRow).join(''), 0);
+    await put(kept.map((bundle) => historyRow(bundle)).join(''), 0);
   };
   await endedInLog(disk, paths, onBundles, (change, seq, askOf) => charges.change(change, seq, askOf));
-  await put(ended.map(historyRow).join(''), watermark ?? records.seq, logEnd, charges.rows);
+  await put(
+    ended.map((bundle) => historyRow(bundle)).join(''),
+    watermark ?? records.seq,
+    logEnd,
+    charges.rows,
+  );
   const first = (await listSegments(disk, paths.log))[0];
   return { from: first?.firstSeq ?? records.seq + 1, upTo: records.seq };
 }

@@ -6,10 +6,10 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { makeDatabasePrivate } from '../../../kit/env/private-files.ts';
-import { chargesOf } from '../../../model/charge.ts';
+import { type Charge, chargesOf } from '../../../model/charge.ts';
 import { tagParts } from '../../tag-text.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
-import { CHARGES_SCHEMA, ChargeRows, chargeRow } from './charge-rows.ts';
+import { CHARGES_SCHEMA, ChargeRows } from './charge-rows.ts';
 import { HistoryDamaged, type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
 
 /**
@@ -136,7 +136,7 @@ export class SqliteHistory implements HistoryIndex {
 
   /** Adds the charges of the jobs in an index of an older layout. */
   #chargeJobs(): void {
-    for (const row of this.#chargesOfJobs()) this.#charges?.put(row);
+    for (const charge of this.#chargesOfJobs()) this.#charges?.put(charge);
   }
 
   #setLayout(): void {
@@ -144,21 +144,24 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   /** Most jobs used no tokens: those are not parsed. */
-  *#chargesOfJobs(): Generator<string> {
+  *#chargesOfJobs(): Generator<Charge> {
     const sql = `SELECT line FROM jobs WHERE instr(line, '"usage":') > 0 OR instr(line, '"bill":') > 0`;
     for (const row of this.#database?.prepare(sql).iterate() ?? []) {
       const { uid, ask, attempts } = toBundle(row as unknown as Row);
-      for (const charge of chargesOf(uid, ask, attempts)) yield chargeRow(charge);
+      yield* chargesOf(uid, ask, attempts);
     }
   }
 
   put(rows: readonly string[], watermark: number, log?: LogPoint, charges: readonly string[] = []): void {
     this.#transaction(() => {
       for (const row of rows) {
-        const { columns, line } = readRow(row);
+        const { columns, line, withCharges } = readRow(row);
         this.#insert?.run(line, ...columns);
+        if (!withCharges) continue;
+        const { uid, ask, attempts } = toBundle({ line });
+        for (const charge of chargesOf(uid, ask, attempts)) this.#charges?.put(charge);
       }
-      for (const row of charges) this.#charges?.put(row);
+      for (const row of charges) this.#charges?.putRow(row);
       if (this.#isOlder) this.#setLayout();
       this.#setFact?.run('watermark', watermark);
       if (!log) return;
