@@ -1,0 +1,35 @@
+/** A tool: something that an agent's model may ask for. Each call of it is a job of its own. */
+
+/**
+ * What happens when a call is made twice. `pure`: it only reads. `idempotent`: a second call changes nothing more.
+ * `effectful`: a second call does it again, so a call whose outcome is unknown waits for a person.
+ */
+export type ToolEffect = 'pure' | 'idempotent' | 'effectful';
+
+/** A JSON Schema. */
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+export interface ToolContext {
+  /** Aborted when the call is cancelled or runs into its timeout. */
+  readonly signal: AbortSignal;
+  /** The job of this call. */
+  readonly jobId: string;
+  readonly tenant: string;
+}
+
+export interface Tool {
+  /** As models write it: `[A-Za-z0-9_-]{1,64}`. */
+  readonly name: string;
+  /** For the model: what it does and when to use it. */
+  readonly description: string;
+  /** A schema of an object: the arguments of a call are checked against it before the call is made. */
+  readonly parameters: JsonSchema;
+  readonly effect: ToolEffect;
+  /** A person is asked before each call. */
+  readonly needsApproval?: boolean;
+  readonly timeoutMs?: number;
+  /** A longer result is cut, and says so. */
+  readonly maxOutputBytes?: number;
+  /** The result is given to the model: a text as it is, anything else as JSON. What is thrown is reported to the model. */
+  run(args: never, context: ToolContext): unknown;
+}
