@@ -28,6 +28,7 @@ import { RecentTokens } from './recent-tokens.ts';
 
 export interface FunctionContext {
   readonly jobId: string;
+  readonly tenant: string;
   readonly token: string;
   readonly attempt: number;
   readonly model: string | undefined;
@@ -154,6 +155,7 @@ export class FunctionBackend implements Backend {
     try {
       const context: FunctionContext = {
         jobId: ask.id,
+        tenant: ask.tenant,
         token,
         attempt: offer.attempt,
         model: ask.spec.model,

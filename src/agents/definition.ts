@@ -1,0 +1,78 @@
+/** An agent as people write it: which model it asks, what it is told, and what it may do. */
+import { type Static, Type } from 'typebox';
+import { MODEL } from '../model/job-spec.ts';
+
+/** Part of a model's name `agent:NAME`, of a path and of job ids. */
+export const AGENT_NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$';
+export const TOOL_NAME = '^[A-Za-z0-9_-]{1,64}$';
+
+const optional = Type.Optional;
+
+/** When a run plans before it answers. */
+const PlanRule = Type.Union([
+  Type.Literal('never'),
+  Type.Literal('always'),
+  Type.Object(
+    {
+      min_characters: Type.Integer({
+        minimum: 1,
+        maximum: 1_000_000,
+        description: 'It plans where what was asked has at least this many characters',
+      }),
+    },
+    { additionalProperties: false },
+  ),
+]);
+
+export const AgentDefinition = Type.Object(
+  {
+    name: Type.String({ pattern: AGENT_NAME }),
+    description: optional(Type.String({ maxLength: 1000, description: 'For people who choose an agent' })),
+    model: Type.String({ pattern: MODEL, description: 'The model, or the route, that it asks' }),
+    fallback: optional(
+      Type.String({
+        pattern: MODEL,
+        description: 'The model that is asked where the other has failed twice',
+      }),
+    ),
+    instructions: optional(Type.String({ maxLength: 65_536, description: 'What the model is told first' })),
+    tools: optional(
+      Type.Array(Type.String({ pattern: TOOL_NAME }), {
+        maxItems: 64,
+        uniqueItems: true,
+        description: 'The tools that the model may ask for',
+      }),
+    ),
+    plan: optional(PlanRule),
+    output: optional(
+      Type.Record(Type.String(), Type.Unknown(), {
+        description: 'A JSON Schema: the answer is JSON of this form, with one try to correct it',
+      }),
+    ),
+    max_steps: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1000,
+        description: 'Calls of the model at most; the last one must answer. 20 by default',
+      }),
+    ),
+    max_tokens: optional(
+      Type.Integer({ minimum: 1, maximum: 10_000_000, description: 'Of one answer of the model' }),
+    ),
+    parallel_tools: optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 64,
+        description: 'Calls of tools that one answer may ask for; 8 by default',
+      }),
+    ),
+    timeout_ms: optional(
+      Type.Integer({ minimum: 1000, maximum: 3.2e10, description: 'Of one call of the model' }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type AgentDefinition = Static<typeof AgentDefinition>;
+
+export const DEFAULT_MAX_STEPS = 20;
+export const DEFAULT_PARALLEL_TOOLS = 8;

@@ -1,0 +1,139 @@
+/**
+ * A run of an agent: its state between two steps, and what a step is given and returns (docs/decisions/0034).
+ *
+ * Nothing about a run is kept anywhere else: the job of the run keeps this state while it waits, and every call of a model
+ * or a tool is a job below it.
+ */
+import type { ErrorInfo } from '../model/errors.ts';
+import type { ToolCall } from '../model/worker-wire.ts';
+import type { AgentDefinition } from './definition.ts';
+
+export const RUN_PHASES = [
+  'init',
+  'planning',
+  'llm_call',
+  'tool_execution',
+  'synthesis',
+  'completed',
+  'failed',
+] as const;
+export type RunPhase = (typeof RUN_PHASES)[number];
+
+/** A message in OpenAI's form. */
+export interface ChatMessage {
+  readonly role: 'system' | 'user' | 'assistant' | 'tool';
+  readonly content: string;
+  readonly tool_calls?: readonly ToolCall[];
+  readonly tool_call_id?: string;
+}
+
+/** One finished call of a model or a tool, as the result of the run shows it. */
+export interface StepNote {
+  readonly event: 'plan' | 'llm_call' | 'tool_call';
+  readonly job_id: string;
+  readonly model?: string;
+  readonly tool?: string;
+  readonly duration_ms: number;
+  readonly tokens_used?: number;
+  readonly error?: string;
+}
+
+/** A call of a tool that the run waits for. */
+export interface AskedTool {
+  readonly jobId: string;
+  readonly callId: string;
+  readonly tool: string;
+}
+
+export interface RunState {
+  readonly v: 1;
+  readonly phase: RunPhase;
+  readonly messages: readonly ChatMessage[];
+  /** Steps with jobs so far: part of the ids of these jobs. */
+  readonly step: number;
+  /** Calls of the model that have ended well. */
+  readonly answers: number;
+  /** Failures in a row of the call of the model that is to be made. */
+  readonly failures: number;
+  /** How often each call of a tool with the same arguments was made, by its hash. */
+  readonly made: Readonly<Record<string, number>>;
+  readonly asked: readonly AskedTool[];
+  /** The model was asked to correct an answer that was not of the form of `output`. */
+  readonly isRepairing: boolean;
+  readonly steps: readonly StepNote[];
+  readonly reply?: string;
+  readonly error?: RunError;
+}
+
+export interface RunError {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** How a job below the run has ended. */
+export interface EndedCall {
+  readonly jobId: string;
+  readonly result: unknown;
+  /** Set where it has not succeeded. */
+  readonly error?: Pick<ErrorInfo, 'code' | 'message'>;
+  readonly durationMs: number;
+}
+
+/** The tools of the agent, as far as a step needs to know them. */
+export interface ToolOffer {
+  /** In OpenAI's form, for the model. */
+  readonly definitions: readonly object[];
+  /** Checks the arguments that a model wrote; undefined for a tool that the agent does not have. */
+  check(tool: string, argumentsText: string): CheckedArguments | undefined;
+  effectOf(tool: string): 'pure' | 'idempotent' | 'effectful';
+  timeoutOf(tool: string): number;
+}
+
+export type CheckedArguments =
+  | { readonly ok: true; readonly args: unknown }
+  | { readonly ok: false; readonly message: string };
+
+/** A request for a job below the run, in the form in which callers submit jobs. */
+export type ChildJob = Readonly<Record<string, unknown>> & { readonly job_id: string };
+
+export interface StepContext {
+  readonly runId: string;
+  readonly agent: AgentDefinition;
+  /** The class of the run's jobs. */
+  readonly priority: 'interactive' | 'batch';
+  readonly run: RunState;
+  /** The jobs that the last step has asked for; undefined where this step has just been entered. */
+  readonly ended: readonly EndedCall[] | undefined;
+  readonly tools: ToolOffer;
+}
+
+/** What a step returns: the next state of the run, and the jobs that it waits for. Without jobs the next step follows at once. */
+export interface Next {
+  readonly run: RunState;
+  readonly jobs: readonly ChildJob[];
+}
+
+export type Step = (context: StepContext) => Next;
+
+export const goTo = (run: RunState, phase: RunPhase, changes: Partial<RunState> = {}): Next => ({
+  run: { ...run, ...changes, phase },
+  jobs: [],
+});
+
+export const fail = (run: RunState, code: string, message: string): Next =>
+  goTo(run, 'failed', { error: { code, message } });
+
+export function newRun(messages: readonly ChatMessage[]): RunState {
+  return {
+    v: 1,
+    phase: 'init',
+    messages,
+    step: 0,
+    answers: 0,
+    failures: 0,
+    made: {},
+    asked: [],
+    isRepairing: false,
+    steps: [],
+  };
+}

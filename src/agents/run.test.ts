@@ -1,0 +1,307 @@
+/** A run as a pure machine: scripted answers of a model and of tools go in, jobs and the result come out. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { AgentDefinition } from './definition.ts';
+import { type Advanced, advance, type RunOf, resultOf } from './run.ts';
+import { type ChildJob, type EndedCall, newRun, type RunState, type ToolOffer } from './run-state.ts';
+
+const TOOLS: ToolOffer = {
+  definitions: [{ type: 'function', function: { name: 'look' } }],
+  check: (tool, text) => {
+    if (tool !== 'look' && tool !== 'send') return undefined;
+    return text === 'bad' ? { ok: false, message: '"x" must be a number' } : { ok: true, args: text };
+  },
+  effectOf: (tool) => (tool === 'send' ? 'effectful' : 'pure'),
+  timeoutOf: () => 5000,
+};
+
+const AGENT: AgentDefinition = { name: 'helper', model: 'fast', tools: ['look', 'send'] };
+
+type Call = readonly [id: string, tool: string, args: string];
+
+const says = (text: string, ...calls: Call[]) => ({
+  text,
+  ...(calls.length > 0 && {
+    tool_calls: calls.map(([id, name, args]) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: args },
+    })),
+  }),
+  usage: { prompt_tokens: 3, completion_tokens: 4 },
+});
+
+/** Drives a run; `answer` plays everything below it. */
+class Played {
+  readonly jobs: ChildJob[] = [];
+  #of: RunOf;
+  #run: RunState;
+  #ended: readonly EndedCall[] | undefined;
+  last: Advanced | undefined;
+
+  constructor(agent: Partial<AgentDefinition> = {}, checkOutput?: RunOf['checkOutput'], question = 'why?') {
+    const whole = { ...AGENT, ...agent };
+    this.#of = { runId: 'r', agent: whole, priority: 'interactive', tools: TOOLS, checkOutput };
+    this.#run = newRun([{ role: 'user', content: question }]);
+  }
+
+  /** Advances the run with one end for each job it waited for; returns the jobs that it asks for now. */
+  next(...ends: (object | string)[]): readonly ChildJob[] {
+    if (this.last?.is === 'waits')
+      this.#ended = this.last.jobs.map(({ job_id: jobId }, at) => endOf(jobId, ends[at]));
+    this.last = advance(this.#of, this.#run, this.#ended);
+    // What is kept is JSON.
+    this.#run = JSON.parse(JSON.stringify(this.last.run)) as RunState;
+    const jobs = this.last.is === 'waits' ? this.last.jobs : [];
+    this.jobs.push(...jobs);
+    return jobs;
+  }
+
+  get phase(): string {
+    return this.#run.phase;
+  }
+
+  get result() {
+    assert.equal(this.last?.is, 'ended');
+    return resultOf('r', this.#run);
+  }
+
+  /** What was said to the model in its last call, without what the agent is told first. */
+  get heard(): { role: string; content: string; tool_call_id?: string }[] {
+    return payloadOf(this.jobs.findLast(({ type }) => type === 'inference')).messages;
+  }
+}
+
+/** The payload of a call of the model. */
+const payloadOf = (job: ChildJob | undefined): { messages: never[]; tools?: unknown } => {
+  assert.equal(job?.['type'], 'inference');
+  return job['payload'] as never;
+};
+
+/** A text in capitals is the code of an error. */
+const endOf = (jobId: string, end: object | string | undefined): EndedCall =>
+  typeof end === 'string' && /^[A-Z_]+$/.test(end)
+    ? { jobId, result: undefined, error: { code: end as never, message: `it failed: ${end}` }, durationMs: 2 }
+    : { jobId, result: end, durationMs: 1 };
+
+describe('a run', () => {
+  test('that needs no tool asks the model once, and replies what it says', () => {
+    const run = new Played();
+    const [call] = run.next();
+    assert.deepEqual(
+      [call?.job_id, call?.['type'], call?.['model'], call?.['priority']],
+      ['r.1', 'inference', 'fast', 'interactive'],
+    );
+    assert.deepEqual(payloadOf(call).tools, TOOLS.definitions);
+    assert.deepEqual(run.next(says('because')), []);
+    const { reply, steps, trace_id, error } = run.result;
+    assert.deepEqual([reply, trace_id, error], ['because', 'r', null]);
+    assert.deepEqual(steps, [
+      { event: 'llm_call', job_id: 'r.1', model: 'fast', duration_ms: 1, tokens_used: 7 },
+    ]);
+  });
+
+  test('plans or not by the rule of its agent, and the plan stays before the model', () => {
+    const phases = (rule: AgentDefinition['plan'], question: string): string => {
+      const run = new Played(rule === undefined ? {} : { plan: rule }, undefined, question);
+      run.next();
+      return run.phase;
+    };
+    assert.equal(phases(undefined, 'x'.repeat(1000)), 'llm_call');
+    assert.equal(phases('never', 'x'.repeat(1000)), 'llm_call');
+    assert.equal(phases('always', 'x'), 'planning');
+    assert.equal(phases({ min_characters: 10 }, 'x'.repeat(9)), 'llm_call');
+    assert.equal(phases({ min_characters: 10 }, 'x'.repeat(10)), 'planning');
+    const run = new Played({ plan: 'always' });
+    const [plan] = run.next();
+    assert.equal(payloadOf(plan).tools, undefined);
+    assert.match(run.heard.at(-1)?.content ?? '', /write a short plan/);
+    assert.equal(run.next(says('1. look'))[0]?.job_id, 'r.2');
+    assert.deepEqual(
+      run.heard.map(({ role, content }) => `${role}: ${content}`),
+      ['user: why?', 'assistant: Plan:\n1. look', 'user: Go on by this plan.'],
+    );
+    run.next(says('done'));
+    assert.deepEqual(
+      run.result.steps.map(({ event }) => event),
+      ['plan', 'llm_call'],
+    );
+  });
+
+  test('calls all tools of an answer at once, and gives their results to the model by the ids of the calls', () => {
+    const run = new Played();
+    run.next();
+    const jobs = run.next(says('', ['a', 'look', '1'], ['b', 'send', '2']));
+    assert.equal(run.phase, 'tool_execution');
+    assert.deepEqual(
+      jobs.map((job) => [job.job_id, job['type'], job['on_unknown'], job['max_tries'], job['payload']]),
+      [
+        ['r.2.0', 'tool', 'retry', 3, { agent: 'helper', tool: 'look', args: '1' }],
+        ['r.2.1', 'tool', 'hold', 1, { agent: 'helper', tool: 'send', args: '2' }],
+      ],
+    );
+    assert.equal(run.next({ ok: true, text: 'one' }, { ok: true, text: 'two' })[0]?.job_id, 'r.3');
+    assert.deepEqual(run.heard.slice(2), [
+      { role: 'tool', tool_call_id: 'a', content: 'one' },
+      { role: 'tool', tool_call_id: 'b', content: 'two' },
+    ]);
+    run.next(says('both'));
+    assert.equal(run.result.reply, 'both');
+    assert.deepEqual(
+      run.result.steps.map(({ event, tool }) => tool ?? event),
+      ['llm_call', 'look', 'send', 'llm_call'],
+    );
+  });
+
+  test('tells the model of a tool that fails, is unknown, is called wrongly or twice, and goes on', () => {
+    const run = new Played();
+    run.next();
+    const jobs = run.next(
+      says(
+        '',
+        ['a', 'look', '1'],
+        ['b', 'nothing', '2'],
+        ['c', 'look', 'bad'],
+        ['a', 'look', '9'],
+        ['d', 'look', '3'],
+      ),
+    );
+    assert.deepEqual(
+      jobs.map(({ job_id }) => job_id),
+      ['r.2.0', 'r.2.1'],
+    );
+    run.next({ ok: false, text: 'no such file' }, 'WORKER_TIMEOUT');
+    const told = run.heard.slice(2).map(({ tool_call_id: id, content }) => `${id}: ${content}`);
+    assert.deepEqual(told, [
+      'b: error: there is no tool of this name',
+      'c: error: "x" must be a number',
+      'a: error: the id of this call was used before in the same answer',
+      'a: error: no such file',
+      'd: error: it failed: WORKER_TIMEOUT',
+    ]);
+    run.next(says('well'));
+    assert.equal(run.result.error, null);
+    assert.deepEqual(
+      run.result.steps.map(({ error }) => error),
+      [undefined, 'TOOL_FAILED', 'WORKER_TIMEOUT', undefined],
+    );
+  });
+
+  test('asks the model at once again where no call can be made', () => {
+    const run = new Played();
+    run.next();
+    assert.equal(run.next(says('', ['a', 'nothing', '']))[0]?.job_id, 'r.2');
+    assert.match(run.heard.at(-1)?.content ?? '', /no tool of this name/);
+  });
+
+  test('makes the same call three times, and then tells the model to go on without it', () => {
+    const run = new Played();
+    run.next();
+    for (let turn = 0; turn < 3; turn++) {
+      assert.equal(run.next(says('', ['a', 'look', '1'])).length, 1);
+      run.next({ ok: true, text: 'same' });
+    }
+    assert.equal(run.next(says('', ['a', 'look', '1']))[0]?.['type'], 'inference');
+    assert.match(run.heard.at(-1)?.content ?? '', /made 3 times already/);
+    assert.equal(run.next(says('', ['a', 'look', '2']))[0]?.['type'], 'tool');
+  });
+
+  test('calls no more tools at once than its agent may', () => {
+    const run = new Played({ parallel_tools: 2 });
+    run.next();
+    const calls = Array.from({ length: 1000 }, (_, at): Call => [`c${at}`, 'look', String(at)]);
+    assert.equal(run.next(says('', ...calls)).length, 2);
+    run.next({ ok: true, text: '0' }, { ok: true, text: '1' });
+    assert.equal(run.heard.filter(({ content }) => /at most 2 tools/.test(content)).length, 998);
+  });
+
+  test('ends although its model never stops calling tools: the last call has none, and must answer', () => {
+    const run = new Played({ max_steps: 3 });
+    run.next();
+    run.next(says('', ['a', 'look', '1']));
+    run.next({ ok: true, text: 'x' });
+    run.next(says('', ['a', 'look', '2']));
+    const [last] = run.next({ ok: true, text: 'x' });
+    assert.equal(payloadOf(last).tools, undefined);
+    assert.match(run.heard.at(-1)?.content ?? '', /last step/);
+    assert.deepEqual(run.next(says('enough', ['a', 'look', '3'])), []);
+    assert.equal(run.result.reply, 'enough');
+  });
+
+  test('asks a model that failed once more, then the fallback twice, then it fails with a reply', () => {
+    const run = new Played({ fallback: 'small' });
+    const asked = [
+      run.next(),
+      run.next('WORKER_TIMEOUT'),
+      run.next('WORKER_TIMEOUT'),
+      run.next('WORKER_TIMEOUT'),
+    ];
+    assert.deepEqual(
+      asked.map(([job]) => [job?.job_id, job?.['model'], job?.['force_retry']]),
+      [
+        ['r.1', 'fast', undefined],
+        ['r.2', 'fast', true],
+        ['r.3', 'small', true],
+        ['r.4', 'small', true],
+      ],
+    );
+    assert.deepEqual(run.next('EXECUTION_FAILED'), []);
+    const { reply, error, steps } = run.result;
+    assert.deepEqual(error, { code: 'EXECUTION_FAILED', message: 'it failed: EXECUTION_FAILED' });
+    assert.equal(reply, 'This could not be answered: it failed: EXECUTION_FAILED');
+    assert.equal(steps.length, 4);
+  });
+
+  test('goes back to its own model after the fallback has answered', () => {
+    const run = new Played({ fallback: 'small' });
+    run.next();
+    run.next('WORKER_TIMEOUT');
+    run.next('WORKER_TIMEOUT');
+    run.next(says('', ['a', 'look', '1']));
+    assert.equal(run.next({ ok: true, text: 'x' })[0]?.['model'], 'fast');
+  });
+
+  test('without a fallback fails after the second failure', () => {
+    const run = new Played();
+    run.next();
+    run.next('WORKER_TIMEOUT');
+    assert.deepEqual(run.next('WORKER_TIMEOUT'), []);
+    assert.equal(run.result.error?.code, 'WORKER_TIMEOUT');
+  });
+
+  test('has an answer of the wrong form corrected once', () => {
+    const check = (text: string): string | undefined => (text === '{}' ? undefined : 'it is no JSON');
+    const run = new Played({}, check);
+    run.next();
+    assert.equal(run.next(says('hello'))[0]?.job_id, 'r.2');
+    assert.match(run.heard.at(-1)?.content ?? '', /it is no JSON\. Answer again/);
+    run.next(says('{}'));
+    assert.deepEqual([run.result.reply, run.result.error], ['{}', null]);
+    const bad = new Played({}, check);
+    bad.next();
+    bad.next(says('hello'));
+    bad.next(says('hello again'));
+    assert.equal(bad.result.error?.code, 'OUTPUT_INVALID');
+  });
+
+  test('keeps no endless text', () => {
+    const run = new Played();
+    run.next();
+    run.next(says('x'.repeat(1_000_000)));
+    assert.ok(run.result.reply.length < 300_000);
+    assert.match(run.result.reply, /\[cut: \d+ characters more\]$/);
+  });
+
+  test('takes any JSON of a backend that is no worker as the answer', () => {
+    for (const [result, reply] of [
+      ['plain', 'plain'],
+      [{ a: 1 }, '{"a":1}'],
+      [null, 'null'],
+    ] as const) {
+      const run = new Played();
+      run.next();
+      run.next(result as never);
+      assert.equal(run.result.reply, reply);
+    }
+  });
+});

@@ -1,0 +1,58 @@
+/** Drives a run from step to step until it waits for jobs or has ended. Pure: what it is given decides what it returns. */
+import type { ChildJob, EndedCall, RunPhase, RunState, Step, StepContext, StepNote } from './run-state.ts';
+import { init } from './steps/init.ts';
+import { llmCall } from './steps/llm-call.ts';
+import { planning } from './steps/planning.ts';
+import { type OutputCheck, synthesis } from './steps/synthesis.ts';
+import { toolExecution } from './steps/tool-execution.ts';
+
+/** What every run ends with, also one that has failed. */
+export interface RunResult {
+  readonly reply: string;
+  readonly steps: readonly StepNote[];
+  readonly trace_id: string;
+  readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+export type Advanced =
+  | { readonly is: 'waits'; readonly run: RunState; readonly jobs: readonly ChildJob[] }
+  | { readonly is: 'ended'; readonly run: RunState };
+
+export interface RunOf extends Omit<StepContext, 'run' | 'ended'> {
+  readonly checkOutput: OutputCheck | undefined;
+}
+
+/** More steps than this without a job in between are a defect. */
+const MAX_STEPS_AT_ONCE = 20;
+
+/** `ended`: the jobs that the run has waited for; undefined for a new run. */
+export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] | undefined): Advanced {
+  const steps = stepsOf(of);
+  let run = from;
+  let taken = ended;
+  for (let at = 0; at < MAX_STEPS_AT_ONCE; at++) {
+    const step = steps[run.phase];
+    if (!step) return { is: 'ended', run };
+    const next = step({ ...of, run, ended: taken });
+    if (next.jobs.length > 0) return { is: 'waits', run: next.run, jobs: next.jobs };
+    run = next.run;
+    taken = undefined;
+  }
+  throw new Error(`a run of "${of.agent.name}" makes no progress in ${run.phase}`);
+}
+
+const stepsOf = ({ checkOutput }: RunOf): Readonly<Record<RunPhase, Step | undefined>> => ({
+  init,
+  planning,
+  llm_call: llmCall,
+  tool_execution: toolExecution,
+  synthesis: synthesis(checkOutput),
+  completed: undefined,
+  failed: undefined,
+});
+
+export function resultOf(runId: string, { phase, reply, steps, error }: RunState): RunResult {
+  if (phase === 'completed') return { reply: reply ?? '', steps, trace_id: runId, error: null };
+  const what = error ?? { code: 'INTERNAL', message: 'the run has ended without an answer' };
+  return { reply: `This could not be answered: ${what.message}`, steps, trace_id: runId, error: what };
+}

@@ -1,0 +1,100 @@
+/**
+ * Runs agents as jobs of type `agent`. Each attempt only decides: it reads how the jobs below have ended, advances the run,
+ * and ends, with the result or by waiting for the next jobs. A lost attempt is repeated from the same state.
+ */
+import type { FunctionContext } from '../backends/local/functions.ts';
+import type { Logger } from '../kit/logger.ts';
+import { describeThrown } from '../kit/redact.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { JobView } from '../model/http/jobs.ts';
+import type { AgentDefinition } from './definition.ts';
+import { advance, type RunOf, type RunResult, resultOf } from './run.ts';
+import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
+
+export const RUN_TYPE = 'agent';
+export const TOOL_TYPE = 'tool';
+
+/** The payload of a run. It has the whole definition: a run goes on as it began when the agent is changed. */
+export interface RunPayload {
+  readonly agent: AgentDefinition;
+  readonly version: string;
+  readonly priority: 'interactive' | 'batch';
+  readonly messages: readonly ChatMessage[];
+}
+
+export interface RunnerParts {
+  /** The tools of an agent, and the check of its answers. */
+  readonly partsOf: (agent: AgentDefinition) => Pick<RunOf, 'tools' | 'checkOutput'>;
+  /** Throws NOT_FOUND for a job that is no longer kept. */
+  readonly job: (id: string, tenant: string) => Promise<JobView>;
+  readonly logger: Logger | undefined;
+  /** A step has thrown, which is a defect. */
+  readonly onDefect?: () => void;
+}
+
+export class AgentRunner {
+  readonly #parts: RunnerParts;
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts;
+  }
+
+  /** The function of jobs of type RUN_TYPE. */
+  readonly run = async (payload: RunPayload, context: FunctionContext): Promise<unknown> => {
+    const { waited, jobId } = context;
+    const ended = waited && (await this.#ended(context));
+    const from = waited ? (waited.state as RunState) : newRun(payload.messages);
+    const advanced = this.#advance(payload, jobId, from, ended);
+    if ('result' in advanced) return advanced.result;
+    return context.wait({ state: advanced.run, jobs: advanced.jobs });
+  };
+
+  #advance(
+    { agent, priority }: RunPayload,
+    runId: string,
+    from: RunState,
+    ended: readonly EndedCall[] | undefined,
+  ): { readonly result: RunResult } | { readonly run: RunState; readonly jobs: readonly object[] } {
+    try {
+      const advanced = advance({ runId, agent, priority, ...this.#parts.partsOf(agent) }, from, ended);
+      return advanced.is === 'waits' ? advanced : { result: resultOf(runId, advanced.run) };
+    } catch (error) {
+      // Whoever asked gets an answer, and the fault is told to those who run this.
+      this.#parts.logger?.error('a step of a run has failed', {
+        job_id: runId,
+        reason: describeThrown(error),
+      });
+      this.#parts.onDefect?.();
+      return { result: resultOf(runId, fail(from, 'INTERNAL', 'a step of the run has failed').run) };
+    }
+  }
+
+  async #ended({ waited, tenant }: FunctionContext): Promise<EndedCall[]> {
+    const refused = (waited?.refused ?? []).map(({ id, error }) => ({
+      jobId: id,
+      result: undefined,
+      error,
+      durationMs: 0,
+    }));
+    const jobs = await Promise.all((waited?.jobs ?? []).map((id) => this.#endOf(id, tenant)));
+    return [...jobs.filter((job) => job !== undefined), ...refused];
+  }
+
+  /** Undefined for a job that is no longer kept: it has ended so long ago that it was purged. */
+  async #endOf(id: string, tenant: string): Promise<EndedCall | undefined> {
+    try {
+      return endedCall(await this.#parts.job(id, tenant));
+    } catch (error) {
+      if (error instanceof OrchdError && error.code === 'NOT_FOUND') return undefined;
+      throw error;
+    }
+  }
+}
+
+function endedCall(job: JobView): EndedCall {
+  const { job_id: jobId, state, result, error, started_at: startedAt, ended_at: endedAt } = job;
+  const durationMs = startedAt === undefined || endedAt === undefined ? 0 : Math.max(0, endedAt - startedAt);
+  if (state === 'succeeded') return { jobId, result, durationMs };
+  const what = error ?? { code: 'CANCELLED', message: `it was ${state}` };
+  return { jobId, result: undefined, error: what as NonNullable<EndedCall['error']>, durationMs };
+}

@@ -1,0 +1,14 @@
+/** The first step: whether the run plans is decided by the agent's rule. */
+import type { AgentDefinition } from '../definition.ts';
+import { goTo, type Step } from '../run-state.ts';
+
+export const init: Step = ({ agent, run }) =>
+  goTo(run, plans(agent, asked(run.messages)) ? 'planning' : 'llm_call');
+
+export function plans({ plan = 'never' }: AgentDefinition, question: string): boolean {
+  if (plan === 'never' || plan === 'always') return plan === 'always';
+  return question.length >= plan.min_characters;
+}
+
+const asked = (messages: readonly { readonly role: string; readonly content: string }[]): string =>
+  messages.findLast(({ role }) => role === 'user')?.content ?? '';

@@ -1,0 +1,42 @@
+/** The model answers, or asks for tools. Its last call has no tools: it must answer with what it has. */
+import { DEFAULT_MAX_STEPS } from '../definition.ts';
+import {
+  type ChatMessage,
+  goTo,
+  type Next,
+  type RunState,
+  type Step,
+  type StepContext,
+} from '../run-state.ts';
+import { askModel, type ModelAnswer, takeAnswer } from './model-call.ts';
+
+const LAST_NOTE = 'This is your last step: no tools are left. Answer now, with what you know so far.';
+
+export const llmCall: Step = (context) => {
+  if (!context.ended) return ask(context);
+  const taken = takeAnswer(context, 'llm_call', ask);
+  if ('jobs' in taken) return taken;
+  const { answer, run } = taken;
+  const messages = [...run.messages, messageOf(answer)];
+  const wantsTools = answer.toolCalls.length > 0 && !wasLast(context);
+  if (wantsTools) return goTo(run, 'tool_execution', { messages });
+  return goTo(run, 'synthesis', { messages, reply: answer.text });
+};
+
+function ask(context: StepContext): Next {
+  if (wasLast(context)) return askModel(context, { event: 'llm_call', note: LAST_NOTE });
+  return askModel(context, { event: 'llm_call', tools: context.tools.definitions });
+}
+
+/** Whether the call that is made, or has just ended, is the last one that the run may make. */
+const wasLast = ({ agent, run }: StepContext): boolean =>
+  run.answers + 1 >= (agent.max_steps ?? DEFAULT_MAX_STEPS);
+
+const messageOf = ({ text, toolCalls }: ModelAnswer): ChatMessage => ({
+  role: 'assistant',
+  content: text,
+  ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+});
+
+/** The calls of tools in the last message, which are not answered yet. */
+export const askedCalls = ({ messages }: RunState) => messages.at(-1)?.tool_calls ?? [];

@@ -1,0 +1,118 @@
+/** A call of the model as a job below the run, and what comes of its end: another try, the fallback, or the answer. */
+import type { ToolCall } from '../../model/worker-wire.ts';
+import {
+  type EndedCall,
+  fail,
+  type Next,
+  type RunState,
+  type StepContext,
+  type StepNote,
+} from '../run-state.ts';
+
+/** The texts of answers and of tools are cut to this many characters before they are kept. */
+const MAX_TEXT = 262_144;
+
+/** The model is asked twice before the fallback is. */
+const TRIES_PER_MODEL = 2;
+
+export interface ModelRequest {
+  readonly event: 'plan' | 'llm_call';
+  /** What is said to the model in this call alone, after the messages of the run. */
+  readonly note?: string;
+  readonly tools?: readonly object[];
+}
+
+export interface ModelAnswer {
+  readonly text: string;
+  readonly toolCalls: readonly ToolCall[];
+}
+
+/** Asks for the call, and the run waits. */
+export function askModel(context: StepContext, request: ModelRequest): Next {
+  const { agent, run, runId, priority } = context;
+  const step = run.step + 1;
+  const messages = request.note === undefined ? run.messages : [...run.messages, note(request.note)];
+  const job = {
+    job_id: `${runId}.${step}`,
+    type: 'inference',
+    model: modelFor(context),
+    priority,
+    // Another try is the decision of the run, which may ask another model.
+    max_tries: 1,
+    after_output: 'retry',
+    ...(run.failures > 0 && { force_retry: true }),
+    ...(agent.timeout_ms !== undefined && { timeout_ms: agent.timeout_ms }),
+    payload: {
+      messages,
+      ...(agent.max_tokens !== undefined && { max_tokens: agent.max_tokens }),
+      ...(request.tools && request.tools.length > 0 && { tools: request.tools }),
+    },
+  };
+  return { run: { ...run, step }, jobs: [job] };
+}
+
+/** The end of the call: what the model said, or what the run does without it. */
+export function takeAnswer(
+  context: StepContext,
+  event: ModelRequest['event'],
+  again: (context: StepContext) => Next,
+): { readonly answer: ModelAnswer; readonly run: RunState } | Next {
+  const { run } = context;
+  const ended = context.ended?.[0];
+  if (!ended) return fail(run, 'NOT_FOUND', 'the result of a call of the model is no longer kept');
+  const noted = { ...run, steps: [...run.steps, stepNote(context, ended, event)] };
+  if (!ended.error) {
+    const answer = answerOf(ended.result);
+    return { answer, run: { ...noted, failures: 0, answers: run.answers + 1 } };
+  }
+  const failures = run.failures + 1;
+  const mayTry = failures < TRIES_PER_MODEL * (context.agent.fallback === undefined ? 1 : 2);
+  if (!mayTry) return fail({ ...noted, failures }, ended.error.code, ended.error.message);
+  return again({ ...context, run: { ...noted, failures }, ended: undefined });
+}
+
+export const cut = (text: string): string =>
+  text.length <= MAX_TEXT
+    ? text
+    : `${text.slice(0, MAX_TEXT)}\n[cut: ${text.length - MAX_TEXT} characters more]`;
+
+const note = (content: string) => ({ role: 'system', content }) as const;
+
+const modelFor = ({ agent, run }: StepContext): string =>
+  run.failures >= TRIES_PER_MODEL && agent.fallback !== undefined ? agent.fallback : agent.model;
+
+function stepNote(context: StepContext, ended: EndedCall, event: ModelRequest['event']): StepNote {
+  const tokens = tokensOf(ended.result);
+  return {
+    event,
+    job_id: ended.jobId,
+    model: modelFor(context),
+    duration_ms: ended.durationMs,
+    ...(tokens !== undefined && { tokens_used: tokens }),
+    ...(ended.error && { error: ended.error.code }),
+  };
+}
+
+function fieldsOf(result: unknown): Readonly<Record<string, unknown>> {
+  return typeof result === 'object' && result !== null ? (result as Record<string, unknown>) : {};
+}
+
+/** A worker's result, or any JSON value of another backend, which is shown as its own text. */
+function answerOf(result: unknown): ModelAnswer {
+  if (typeof result === 'string') return { text: cut(result), toolCalls: [] };
+  const { text, tool_calls: calls } = fieldsOf(result);
+  const toolCalls = Array.isArray(calls) ? calls.filter(isToolCall) : [];
+  if (typeof text === 'string') return { text: cut(text), toolCalls };
+  return { text: toolCalls.length > 0 ? '' : cut(JSON.stringify(result) ?? ''), toolCalls };
+}
+
+function isToolCall(value: unknown): value is ToolCall {
+  const { id, function: asked } = fieldsOf(value);
+  const { name, arguments: args } = fieldsOf(asked);
+  return typeof id === 'string' && typeof name === 'string' && typeof args === 'string';
+}
+
+function tokensOf(result: unknown): number | undefined {
+  const { prompt_tokens: prompt, completion_tokens: completion } = fieldsOf(fieldsOf(result)['usage']);
+  return typeof prompt === 'number' && typeof completion === 'number' ? prompt + completion : undefined;
+}

@@ -1,0 +1,18 @@
+/** The model makes a plan, which stays before it while it works. */
+import { goTo, type Next, type Step, type StepContext } from '../run-state.ts';
+import { askModel, takeAnswer } from './model-call.ts';
+
+const PLAN_NOTE =
+  'Before you answer, write a short plan: the steps in order, and for each the tool that it needs, if any. Write only the plan.';
+
+export const planning: Step = (context) => {
+  if (!context.ended) return askForPlan(context);
+  const taken = takeAnswer(context, 'plan', askForPlan);
+  if ('jobs' in taken) return taken;
+  const { answer, run } = taken;
+  const plan = { role: 'assistant', content: `Plan:\n${answer.text}` } as const;
+  const goOn = { role: 'user', content: 'Go on by this plan.' } as const;
+  return goTo(run, 'llm_call', { messages: [...run.messages, plan, goOn] });
+};
+
+const askForPlan = (context: StepContext): Next => askModel(context, { event: 'plan', note: PLAN_NOTE });
