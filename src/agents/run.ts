@@ -38,7 +38,7 @@ export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] |
     run = next.run;
     taken = undefined;
   }
-  throw new Error(`a run of "${of.agent.name}" makes no progress in ${run.phase}`);
+  throw new Error(`a run of "${run.agent.name}" makes no progress in ${run.phase}`);
 }
 
 const stepsOf = ({ checkOutput }: RunOf): Readonly<Record<RunPhase, Step | undefined>> => ({

@@ -1,28 +1,22 @@
 /**
- * Runs agents as jobs of type `agent`. Each attempt only decides: it reads how the jobs below have ended, advances the run,
- * and ends, with the result or by waiting for the next jobs. A lost attempt is repeated from the same state.
+ * Runs agents as jobs of type RUN_TYPE. Each attempt only decides: it reads how the jobs below have ended, advances the
+ * run, and ends, with the result or by waiting for the next jobs. A lost attempt is repeated from the same state.
  */
 import type { FunctionContext } from '../backends/local/functions.ts';
+import { checker } from '../kit/check.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
+import { type AgentDefinition, RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
-import type { AgentDefinition } from './definition.ts';
 import { advance, type RunOf, type RunResult, resultOf } from './run.ts';
 import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
 
-export const RUN_TYPE = 'agent';
-export const TOOL_TYPE = 'tool';
-
-/** The payload of a run. It has the whole definition: a run goes on as it began when the agent is changed. */
-export interface RunPayload {
-  readonly agent: AgentDefinition;
-  readonly version: string;
-  readonly priority: 'interactive' | 'batch';
-  readonly messages: readonly ChatMessage[];
-}
+const checkRequest = checker(RunRequest);
 
 export interface RunnerParts {
+  /** Throws NOT_FOUND for a name that no agent has. */
+  readonly agent: (name: string) => AgentDefinition;
   /** The tools of an agent, and the check of its answers. */
   readonly partsOf: (agent: AgentDefinition) => Pick<RunOf, 'tools' | 'checkOutput'>;
   /** Throws NOT_FOUND for a job that is no longer kept. */
@@ -40,30 +34,34 @@ export class AgentRunner {
   }
 
   /** The function of jobs of type RUN_TYPE. */
-  readonly run = async (payload: RunPayload, context: FunctionContext): Promise<unknown> => {
-    const { waited, jobId } = context;
+  readonly run = async (payload: unknown, context: FunctionContext): Promise<unknown> => {
+    const { waited, jobId, priority } = context;
+    const from = waited ? (waited.state as RunState) : this.#begin(payload);
     const ended = waited && (await this.#ended(context));
-    const from = waited ? (waited.state as RunState) : newRun(payload.messages);
-    const advanced = this.#advance(payload, jobId, from, ended);
+    const advanced = this.#advance({ runId: jobId, priority }, from, ended);
     if ('result' in advanced) return advanced.result;
     return context.wait({ state: advanced.run, jobs: advanced.jobs });
   };
 
+  /** Throws INVALID_PARAMS or NOT_FOUND for a request that cannot be run. */
+  #begin(payload: unknown): RunState {
+    const request = checkRequest(payload);
+    return newRun(this.#parts.agent(request.agent), messagesIn(request));
+  }
+
   #advance(
-    { agent, priority }: RunPayload,
-    runId: string,
+    of: Pick<RunOf, 'runId' | 'priority'>,
     from: RunState,
     ended: readonly EndedCall[] | undefined,
   ): { readonly result: RunResult } | { readonly run: RunState; readonly jobs: readonly object[] } {
+    const { runId } = of;
     try {
-      const advanced = advance({ runId, agent, priority, ...this.#parts.partsOf(agent) }, from, ended);
+      const advanced = advance({ ...of, ...this.#parts.partsOf(from.agent) }, from, ended);
       return advanced.is === 'waits' ? advanced : { result: resultOf(runId, advanced.run) };
     } catch (error) {
       // Whoever asked gets an answer, and the fault is told to those who run this.
-      this.#parts.logger?.error('a step of a run has failed', {
-        job_id: runId,
-        reason: describeThrown(error),
-      });
+      const reason = describeThrown(error);
+      this.#parts.logger?.error('a step of a run has failed', { job_id: runId, reason });
       this.#parts.onDefect?.();
       return { result: resultOf(runId, fail(from, 'INTERNAL', 'a step of the run has failed').run) };
     }
@@ -89,6 +87,16 @@ export class AgentRunner {
       throw error;
     }
   }
+}
+
+export function messagesIn({ input, messages = [] }: RunRequest): readonly ChatMessage[] {
+  if (input !== undefined && messages.length > 0)
+    throw new OrchdError('INVALID_PARAMS', '"input" and "messages" cannot be given together', {
+      field: 'input',
+    });
+  if (input !== undefined) return [{ role: 'user', content: input }];
+  if (messages.length > 0) return messages;
+  throw new OrchdError('INVALID_PARAMS', 'a run needs an "input" or "messages"', { field: 'input' });
 }
 
 function endedCall(job: JobView): EndedCall {

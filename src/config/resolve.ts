@@ -86,6 +86,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     },
     pool: poolOf(pool, orchestrator, isSet('pool.url')),
     pools: poolsOf(raw),
+    agents: raw.agents,
     limits: limitSpecs(raw.limits),
     money: { currency: raw.currency, prices: priceSpecs(raw.prices) },
     log: { level: log.level },

@@ -6,6 +6,7 @@
 import { type Static, Type } from 'typebox';
 import { LOG_LEVELS } from '../kit/logger.ts';
 import { isHttpUrl, isMariaDbUrl, isOrigin, parseBindAddress, splitList } from './address.ts';
+import { AgentsSchema } from './agents.ts';
 import { BackendsSchema } from './backends.ts';
 import { GatewaySchema } from './gateway.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
@@ -155,6 +156,7 @@ export const ConfigSchema = section({
     disconnect_grace_ms: waitMs(5000),
   }),
   backends: BackendsSchema,
+  agents: AgentsSchema,
   pools: section({
     token: Type.String({ default: '', secret: true, expected: 'what the pool managers want to be shown' }),
     region: Type.String({ default: '', pattern: '^[A-Za-z0-9._-]{0,64}$', expected: 'the name of a region' }),

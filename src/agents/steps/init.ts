@@ -1,9 +1,9 @@
 /** The first step: whether the run plans is decided by the agent's rule. */
-import type { AgentDefinition } from '../definition.ts';
+import type { AgentDefinition } from '../../model/agent.ts';
 import { goTo, type Step } from '../run-state.ts';
 
-export const init: Step = ({ agent, run }) =>
-  goTo(run, plans(agent, asked(run.messages)) ? 'planning' : 'llm_call');
+export const init: Step = ({ run }) =>
+  goTo(run, plans(run.agent, asked(run.messages)) ? 'planning' : 'llm_call');
 
 export function plans({ plan = 'never' }: AgentDefinition, question: string): boolean {
   if (plan === 'never' || plan === 'always') return plan === 'always';

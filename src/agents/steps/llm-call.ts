@@ -1,5 +1,5 @@
 /** The model answers, or asks for tools. Its last call has no tools: it must answer with what it has. */
-import { DEFAULT_MAX_STEPS } from '../definition.ts';
+import { DEFAULT_MAX_STEPS } from '../../model/agent.ts';
 import {
   type ChatMessage,
   goTo,
@@ -29,8 +29,8 @@ function ask(context: StepContext): Next {
 }
 
 /** Whether the call that is made, or has just ended, is the last one that the run may make. */
-const wasLast = ({ agent, run }: StepContext): boolean =>
-  run.answers + 1 >= (agent.max_steps ?? DEFAULT_MAX_STEPS);
+const wasLast = ({ run: { agent, answers } }: StepContext): boolean =>
+  answers + 1 >= (agent.max_steps ?? DEFAULT_MAX_STEPS);
 
 const messageOf = ({ text, toolCalls }: ModelAnswer): ChatMessage => ({
   role: 'assistant',

@@ -29,7 +29,8 @@ export interface ModelAnswer {
 
 /** Asks for the call, and the run waits. */
 export function askModel(context: StepContext, request: ModelRequest): Next {
-  const { agent, run, runId, priority } = context;
+  const { run, runId, priority } = context;
+  const { agent } = run;
   const step = run.step + 1;
   const messages = request.note === undefined ? run.messages : [...run.messages, note(request.note)];
   const job = {
@@ -66,7 +67,7 @@ export function takeAnswer(
     return { answer, run: { ...noted, failures: 0, answers: run.answers + 1 } };
   }
   const failures = run.failures + 1;
-  const mayTry = failures < TRIES_PER_MODEL * (context.agent.fallback === undefined ? 1 : 2);
+  const mayTry = failures < TRIES_PER_MODEL * (run.agent.fallback === undefined ? 1 : 2);
   if (!mayTry) return fail({ ...noted, failures }, ended.error.code, ended.error.message);
   return again({ ...context, run: { ...noted, failures }, ended: undefined });
 }
@@ -78,8 +79,8 @@ export const cut = (text: string): string =>
 
 const note = (content: string) => ({ role: 'system', content }) as const;
 
-const modelFor = ({ agent, run }: StepContext): string =>
-  run.failures >= TRIES_PER_MODEL && agent.fallback !== undefined ? agent.fallback : agent.model;
+const modelFor = ({ run: { agent, failures } }: StepContext): string =>
+  failures >= TRIES_PER_MODEL && agent.fallback !== undefined ? agent.fallback : agent.model;
 
 function stepNote(context: StepContext, ended: EndedCall, event: ModelRequest['event']): StepNote {
   const tokens = tokensOf(ended.result);

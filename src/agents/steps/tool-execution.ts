@@ -3,8 +3,8 @@
  * told to the model, and does not end the run.
  */
 import { stableHash } from '../../kit/hash.ts';
+import { DEFAULT_PARALLEL_TOOLS, TOOL_TYPE } from '../../model/agent.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
-import { DEFAULT_PARALLEL_TOOLS } from '../definition.ts';
 import {
   type AskedTool,
   type ChatMessage,
@@ -51,7 +51,8 @@ function callTools(context: StepContext): Next {
 
 /** Adds the job of the call; returns why there is none. */
 function sort(context: StepContext, call: ToolCall, sorted: Sorted): string | undefined {
-  const { agent, tools } = context;
+  const { tools } = context;
+  const { agent } = context.run;
   const { name, arguments: text } = call.function;
   const most = agent.parallel_tools ?? DEFAULT_PARALLEL_TOOLS;
   if (sorted.jobs.length >= most) return `at most ${most} tools are called at once: ask for it again`;
@@ -68,22 +69,17 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): string | un
   return undefined;
 }
 
-function toolJob(
-  { runId, run, agent, priority, tools }: StepContext,
-  tool: string,
-  args: unknown,
-  at: number,
-) {
+function toolJob({ runId, run, priority, tools }: StepContext, tool: string, args: unknown, at: number) {
   const isEffectful = tools.effectOf(tool) === 'effectful';
   return {
     job_id: `${runId}.${run.step + 1}.${at}`,
-    type: 'tool',
+    type: TOOL_TYPE,
     priority,
     timeout_ms: tools.timeoutOf(tool),
     // A call that may have been made is not made again where that would do it twice: a person decides.
     on_unknown: isEffectful ? 'hold' : 'retry',
     max_tries: isEffectful ? 1 : 3,
-    payload: { agent: agent.name, tool, args },
+    payload: { agent: run.agent.name, tool, args },
   };
 }
 

@@ -32,6 +32,7 @@ export interface FunctionContext {
   readonly token: string;
   readonly attempt: number;
   readonly model: string | undefined;
+  readonly priority: 'interactive' | 'batch';
   /** Aborted when the job is cancelled or runs into its timeout. */
   readonly signal: AbortSignal;
   /** Sends a piece of the answer to the job's readers. `delta` is for pieces that are not text, in OpenAI's form. */
@@ -159,6 +160,7 @@ export class FunctionBackend implements Backend {
         token,
         attempt: offer.attempt,
         model: ask.spec.model,
+        priority: ask.spec.priority,
         // Made on first use: most functions never read the signal, and making one costs more than the rest of a call.
         get signal() {
           return execution.signal;

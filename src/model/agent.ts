@@ -1,6 +1,11 @@
 /** An agent as people write it: which model it asks, what it is told, and what it may do. */
 import { type Static, Type } from 'typebox';
-import { MODEL } from '../model/job-spec.ts';
+import { MODEL } from './job-spec.ts';
+
+/** Jobs of this type are runs: their payload is a RunRequest. */
+export const RUN_TYPE = 'agent';
+/** Jobs of this type are calls of tools. Only runs make them: whoever could choose the arguments needs no agent. */
+export const TOOL_TYPE = 'tool';
 
 /** Part of a model's name `agent:NAME`, of a path and of job ids. */
 export const AGENT_NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$';
@@ -76,3 +81,23 @@ export type AgentDefinition = Static<typeof AgentDefinition>;
 
 export const DEFAULT_MAX_STEPS = 20;
 export const DEFAULT_PARALLEL_TOOLS = 8;
+
+/** A message in OpenAI's form, as far as a caller may write one. */
+const GivenMessage = Type.Object(
+  {
+    role: Type.Enum(['system', 'user', 'assistant']),
+    content: Type.String(),
+  },
+  { additionalProperties: false },
+);
+
+/** What a run is asked: a text, or the messages of a conversation. */
+export const RunRequest = Type.Object(
+  {
+    agent: Type.String({ pattern: AGENT_NAME }),
+    input: optional(Type.String({ minLength: 1 })),
+    messages: optional(Type.Array(GivenMessage, { minItems: 1, maxItems: 10_000 })),
+  },
+  { additionalProperties: false },
+);
+export type RunRequest = Static<typeof RunRequest>;
