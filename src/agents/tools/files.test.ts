@@ -174,7 +174,9 @@ describe('a path that leaves the folder', TIMEOUT, () => {
       fs.renameSync(join(root, 'sub'), join(root, 'moved'));
       fs.symlinkSync(outside, join(root, 'sub'));
     };
+    fs.utimesSync(outside, 1, 1);
     assert.match(await refusal('write_file', { path: 'sub/secret', text: 'mine' }), /links are not followed/);
+    assert.equal(fs.statSync(outside).mtimeMs, 1000, 'not even a temporary file was made outside');
     assert.equal(fs.readFileSync(join(outside, 'secret'), 'utf8'), SECRET);
     assert.deepEqual(fs.readdirSync(outside), ['secret']);
     assert.deepEqual(fs.readdirSync(join(root, 'moved')), [], 'the temporary file is removed');

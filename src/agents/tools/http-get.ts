@@ -28,11 +28,11 @@ const MAX_URL_CHARS = 2000;
 const MAX_BODY_BYTES = 60 * 1024;
 const HEADERS = { accept: 'text/*, application/json, application/xml', 'accept-encoding': 'identity' };
 
-/** What the model is told. */
+/** The result of the tool, as the model gets it. */
 export interface HttpGetResult {
   readonly status: number;
   readonly content_type?: string;
-  /** Where a redirect leads. */
+  /** The URL that a redirect leads to. */
   readonly redirect_to?: string;
   readonly text?: string;
   /** Set if `text` is only the beginning of the answer. */

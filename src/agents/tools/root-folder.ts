@@ -36,7 +36,7 @@ export interface FolderEntries {
 
 export interface FileRange {
   readonly bytes: Buffer;
-  /** Of the whole file. */
+  /** The size of the whole file, in bytes. */
   readonly size: number;
 }
 
@@ -204,7 +204,7 @@ function kindOf(entry: fs.Dirent): FolderEntry['kind'] {
 const sorted = (entries: FolderEntry[]): FolderEntry[] =>
   entries.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 
-/** What is wrong with a path, to be completed with the path as the model wrote it. */
+/** A refusal of a path. `refusal` puts the path before its message, as the model knows it. */
 class PathRefusal extends Error {}
 
 const REASONS: Readonly<Record<string, string>> = {

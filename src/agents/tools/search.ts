@@ -7,9 +7,9 @@ import { decodedText } from './text-body.ts';
 export interface SearchLimits {
   readonly maxMatches: number;
   readonly maxFiles: number;
-  /** Of each file only the beginning is searched. */
+  /** Only this much of the beginning of each file is searched. */
   readonly maxFileBytes: number;
-  /** Of all files together. */
+  /** The search ends when this much was read from all files together. */
   readonly maxBytes: number;
   readonly maxFolders: number;
   /** Levels of folders below the one that is searched. */
@@ -40,7 +40,7 @@ export interface Match {
 export interface SearchResult {
   readonly matches: readonly Match[];
   readonly files_searched: number;
-  /** What was not searched, so that the model does not take silence for absence. */
+  /** The notes say what was not searched, so that the model does not take silence for absence. */
   readonly notes: readonly string[];
 }
 
