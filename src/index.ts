@@ -1,5 +1,6 @@
 /** The library: what an embedding program uses. */
 
+export type { Tool, ToolContext, ToolEffect } from './agents/tools/tool.ts';
 export { createOrchestrator, type OrchestratorOptions } from './app/library.ts';
 export type { Wait, WaitedState, WaitRequest } from './backends/local/function-wait.ts';
 export type { FunctionBackendOptions, FunctionContext, JobFunction } from './backends/local/functions.ts';

@@ -58,6 +58,8 @@ export interface RunState {
   readonly answers: number;
   /** Failures in a row of the call of the model that is to be made. */
   readonly failures: number;
+  /** How often in a row the call of the model was not admitted, for reasons that may pass. */
+  readonly refusals: number;
   /** How often each call of a tool with the same arguments was made, by its hash. */
   readonly made: Readonly<Record<string, number>>;
   readonly asked: readonly AskedTool[];
@@ -78,7 +80,9 @@ export interface EndedCall {
   readonly jobId: string;
   readonly result: unknown;
   /** Set where it has not succeeded. */
-  readonly error?: Pick<ErrorInfo, 'code' | 'message'>;
+  readonly error?: Pick<ErrorInfo, 'code' | 'message' | 'retriable'>;
+  /** It was not admitted. */
+  readonly isRefused?: boolean;
   readonly durationMs: number;
 }
 
@@ -109,10 +113,12 @@ export interface StepContext {
   readonly tools: ToolOffer;
 }
 
-/** What a step returns: the next state of the run, and the jobs that it waits for. Without jobs the next step follows at once. */
+/** What a step returns: the next state of the run, and what it waits for. If that is nothing, the next step follows at once. */
 export interface Next {
   readonly run: RunState;
   readonly jobs: readonly ChildJob[];
+  /** The step is entered again after this time. */
+  readonly pauseMs?: number;
 }
 
 export type Step = (context: StepContext) => Next;
@@ -140,6 +146,7 @@ export function newRun(agent: AgentDefinition, asked: readonly ChatMessage[]): R
     step: 0,
     answers: 0,
     failures: 0,
+    refusals: 0,
     made: {},
     asked: [],
     isRepairing: false,

@@ -36,7 +36,6 @@ class Played {
   readonly jobs: ChildJob[] = [];
   #of: RunOf;
   #run: RunState;
-  #ended: readonly EndedCall[] | undefined;
   last: Advanced | undefined;
 
   constructor(agent: Partial<AgentDefinition> = {}, checkOutput?: RunOf['checkOutput'], question = 'why?') {
@@ -47,9 +46,21 @@ class Played {
 
   /** Advances the run with one end for each job it waited for; returns the jobs that it asks for now. */
   next(...ends: (object | string)[]): readonly ChildJob[] {
-    if (this.last?.is === 'waits')
-      this.#ended = this.last.jobs.map(({ job_id: jobId }, at) => endOf(jobId, ends[at]));
-    this.last = advance(this.#of, this.#run, this.#ended);
+    const waited = this.last?.is === 'waits' ? this.last.jobs : [];
+    return this.#advance(waited.map(({ job_id: jobId }, at) => endOf(jobId, ends[at])));
+  }
+
+  /** Its only job is not admitted. */
+  refuse(error: EndedCall['error']): readonly ChildJob[] {
+    assert.equal(this.last?.is, 'waits');
+    const [job] = this.last.jobs;
+    return this.#advance([
+      { jobId: job!.job_id, result: undefined, error, isRefused: true, durationMs: 0 } as never,
+    ]);
+  }
+
+  #advance(ended: readonly EndedCall[]): readonly ChildJob[] {
+    this.last = advance(this.#of, this.#run, ended.length > 0 ? ended : undefined);
     // What is kept is JSON.
     this.#run = JSON.parse(JSON.stringify(this.last.run)) as RunState;
     const jobs = this.last.is === 'waits' ? this.last.jobs : [];
@@ -82,7 +93,12 @@ const payloadOf = (job: ChildJob | undefined): { messages: never[]; tools?: unkn
 /** A text in capitals is the code of an error. */
 const endOf = (jobId: string, end: object | string | undefined): EndedCall =>
   typeof end === 'string' && /^[A-Z_]+$/.test(end)
-    ? { jobId, result: undefined, error: { code: end as never, message: `it failed: ${end}` }, durationMs: 2 }
+    ? {
+        jobId,
+        result: undefined,
+        error: { code: end as never, message: `it failed: ${end}`, retriable: false },
+        durationMs: 2,
+      }
     : { jobId, result: end, durationMs: 1 };
 
 describe('a run', () => {
@@ -275,6 +291,44 @@ describe('a run', () => {
     run.next('WORKER_TIMEOUT');
     assert.deepEqual(run.next('WORKER_TIMEOUT'), []);
     assert.equal(run.result.error?.code, 'WORKER_TIMEOUT');
+  });
+
+  test('asks again after a pause where its call is not admitted for now, and gives up after a while', () => {
+    const refused = { code: 'QUEUE_FULL', message: 'full', retriable: true } as const;
+    const run = new Played();
+    run.next();
+    let pauses = 0;
+    for (;;) {
+      run.refuse(refused);
+      if (run.last?.is !== 'waits' || run.last.pauseMs === undefined) break;
+      pauses += run.last.pauseMs;
+      assert.equal(run.next()[0]?.['type'], 'inference');
+    }
+    assert.ok(pauses > 60_000);
+    run.refuse(refused);
+    assert.equal(run.result.error?.code, 'QUEUE_FULL');
+  });
+
+  test('waits for a model that has answered before and is unknown now; one that never was is an error', () => {
+    const unknown = {
+      code: 'MODEL_NOT_FOUND',
+      message: 'there is no model "fast"',
+      retriable: false,
+    } as const;
+    const known = new Played();
+    known.next();
+    known.next(says('', ['a', 'look', '1']));
+    known.next({ ok: true, text: 'x' });
+    known.refuse(unknown);
+    assert.equal(known.last?.is === 'waits' && known.last.pauseMs, 500);
+    known.next();
+    known.next(says('back'));
+    assert.equal(known.result.reply, 'back');
+    const never = new Played();
+    never.next();
+    never.refuse(unknown);
+    never.refuse(unknown);
+    assert.equal(never.result.error?.code, 'MODEL_NOT_FOUND');
   });
 
   test('has an answer of the wrong form corrected once', () => {

@@ -15,7 +15,12 @@ export interface RunResult {
 }
 
 export type Advanced =
-  | { readonly is: 'waits'; readonly run: RunState; readonly jobs: readonly ChildJob[] }
+  | {
+      readonly is: 'waits';
+      readonly run: RunState;
+      readonly jobs: readonly ChildJob[];
+      readonly pauseMs?: number | undefined;
+    }
   | { readonly is: 'ended'; readonly run: RunState };
 
 export interface RunOf extends Omit<StepContext, 'run' | 'ended'> {
@@ -25,7 +30,7 @@ export interface RunOf extends Omit<StepContext, 'run' | 'ended'> {
 /** More steps than this without a job in between are a defect. */
 const MAX_STEPS_AT_ONCE = 20;
 
-/** `ended`: the jobs that the run has waited for; undefined for a new run. */
+/** `ended`: the jobs that the run has waited for; undefined for a new run, and after a pause. */
 export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] | undefined): Advanced {
   const steps = stepsOf(of);
   let run = from;
@@ -34,7 +39,8 @@ export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] |
     const step = steps[run.phase];
     if (!step) return { is: 'ended', run };
     const next = step({ ...of, run, ended: taken });
-    if (next.jobs.length > 0) return { is: 'waits', run: next.run, jobs: next.jobs };
+    const { jobs, pauseMs } = next;
+    if (jobs.length > 0 || pauseMs !== undefined) return { is: 'waits', run: next.run, jobs, pauseMs };
     run = next.run;
     taken = undefined;
   }

@@ -9,7 +9,7 @@ import { describeThrown } from '../kit/redact.ts';
 import { type AgentDefinition, RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
-import { advance, type RunOf, type RunResult, resultOf } from './run.ts';
+import { type Advanced, advance, type RunOf, type RunResult, resultOf } from './run.ts';
 import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
 
 const checkRequest = checker(RunRequest);
@@ -37,10 +37,11 @@ export class AgentRunner {
   readonly run = async (payload: unknown, context: FunctionContext): Promise<unknown> => {
     const { waited, jobId, priority } = context;
     const from = waited ? (waited.state as RunState) : this.#begin(payload);
-    const ended = waited && (await this.#ended(context));
+    const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
     const advanced = this.#advance({ runId: jobId, priority }, from, ended);
     if ('result' in advanced) return advanced.result;
-    return context.wait({ state: advanced.run, jobs: advanced.jobs });
+    const { run, jobs, pauseMs } = advanced;
+    return context.wait({ state: run, jobs, ...(pauseMs !== undefined && { forMs: pauseMs }) });
   };
 
   /** Throws INVALID_PARAMS or NOT_FOUND for a request that cannot be run. */
@@ -53,7 +54,7 @@ export class AgentRunner {
     of: Pick<RunOf, 'runId' | 'priority'>,
     from: RunState,
     ended: readonly EndedCall[] | undefined,
-  ): { readonly result: RunResult } | { readonly run: RunState; readonly jobs: readonly object[] } {
+  ): { readonly result: RunResult } | Extract<Advanced, { is: 'waits' }> {
     const { runId } = of;
     try {
       const advanced = advance({ ...of, ...this.#parts.partsOf(from.agent) }, from, ended);
@@ -72,6 +73,7 @@ export class AgentRunner {
       jobId: id,
       result: undefined,
       error,
+      isRefused: true,
       durationMs: 0,
     }));
     const jobs = await Promise.all((waited?.jobs ?? []).map((id) => this.#endOf(id, tenant)));

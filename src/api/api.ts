@@ -1,5 +1,6 @@
 /** Assembles the routes of the brain's HTTP API into one table. */
 import { Type } from 'typebox';
+import type { Agents } from '../agents/agents.ts';
 import type { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
@@ -24,6 +25,7 @@ import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
 import { priceRoutes } from './prices.ts';
+import { runRoutes } from './runs.ts';
 import { seatRoutes } from './seats.ts';
 import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
@@ -46,6 +48,7 @@ export interface ApiOptions extends MetaOptions {
   readonly tally: Tally;
   /** The memory for large answers, which the server shares. */
   readonly answerRoom: ByteRoom;
+  readonly agents: Agents;
 }
 
 const LEASE_TOKEN_BYTES = 32;
@@ -67,6 +70,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...jobCommandRoutes(orchestrator),
     ...batchRoutes(orchestrator, openStreams, env.timers),
     streams.route,
+    ...runRoutes({ orchestrator, agents: options.agents, env, heartbeatMs, openStreams, newId }),
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),
     ...limitRoutes(orchestrator),

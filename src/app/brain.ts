@@ -4,6 +4,7 @@ import { GatewaySource } from '../adapters/gateway/gateway-source.ts';
 import { gatewaySettings } from '../adapters/gateway/settings.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { UpstreamSource } from '../adapters/upstreams/upstream-source.ts';
+import { AGENT_BACKENDS } from '../agents/agents.ts';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { PoolHosts } from '../backends/pool/pool-hosts.ts';
 import { configuredBackends } from '../backends/registry.ts';
@@ -114,7 +115,7 @@ function serversOf(
 ): OtherServers {
   const { config, logger, data } = options;
   const variables = process.env;
-  const taken = configuredBackends(config).map(({ name }) => name);
+  const taken = [...configuredBackends(config).map(({ name }) => name), ...AGENT_BACKENDS];
   const upstreams = upstreamSettings(config.backends.upstreams as readonly UpstreamConfig[], {
     variables,
     host,
@@ -151,18 +152,23 @@ function orchestratorOf(
   // With a term the store is the database that all nodes share: only the folders of this node can be copies, and
   // node-folders.ts has claimed them (docs/decisions/0024).
   const isCopy = lead === undefined && (options.isCopy ?? false);
-  return new Orchestrator({
+  const orchestrator: Orchestrator = new Orchestrator({
     isCopy,
     managers: managersOf(parts, ownPool),
     env,
     store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term, isCopy }),
     sources: servers,
-    backends: [...backendsOf(parts, isCopy, lead?.node), ...(options.backends ?? [])],
+    backends: [
+      ...backendsOf(parts, isCopy, lead?.node),
+      ...parts.agents.backends((id, tenant) => orchestrator.get(id, tenant)),
+      ...(options.backends ?? []),
+    ],
     settings: runtimeSettings(config),
     logger,
     answerRoom,
     observer: observers([new Narrator(logger), tally]),
   });
+  return orchestrator;
 }
 
 const backendsOf = ({ env, options }: ServerParts, isCopy: boolean, node: string | undefined): Backend[] =>

@@ -53,7 +53,15 @@ export function httpServer(
   return http;
 }
 
-export function apiOptions({ options, env, uptimeMs, tally, tokens, answerRoom }: ServerParts): ApiOptions {
+export function apiOptions({
+  options,
+  env,
+  uptimeMs,
+  tally,
+  tokens,
+  answerRoom,
+  agents,
+}: ServerParts): ApiOptions {
   const { server, queue, store, leases, pools, money } = options.config;
   return {
     env,
@@ -73,6 +81,7 @@ export function apiOptions({ options, env, uptimeMs, tally, tokens, answerRoom }
     uptimeMs,
     tally,
     answerRoom,
+    agents,
   };
 }
 

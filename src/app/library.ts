@@ -1,6 +1,9 @@
 /** orchd as a library: a brain inside of another program, without a server. */
 import { resolve } from 'node:path';
+import { Agents } from '../agents/agents.ts';
+import type { Tool } from '../agents/tools/tool.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../backends/local/functions.ts';
+import type { AgentConfig } from '../config/agents.ts';
 import { loadConfig } from '../config/load.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend, BackendSource } from '../core/ports/backend.ts';
@@ -20,6 +23,8 @@ export interface OrchestratorOptions {
   readonly backends: readonly (Backend | FunctionBackendOptions)[];
   /** Sources of backends that may appear and disappear while the brain runs. */
   readonly sources?: readonly BackendSource[];
+  /** Tools for the agents of the configuration. */
+  readonly tools?: readonly Tool[];
   /** Configuration as YAML text; the defaults hold for what it leaves out. */
   readonly config?: string;
   /** The data is a copy, or a restored backup: jobs that were running in it count as unknown. */
@@ -32,6 +37,7 @@ const OPTIONS: Readonly<Record<keyof OrchestratorOptions, true>> = {
   data: true,
   backends: true,
   sources: true,
+  tools: true,
   config: true,
   isCopy: true,
   logger: true,
@@ -68,8 +74,22 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const backends = options.backends.map((backend) =>
     'info' in backend ? backend : new FunctionBackend(env, backend),
   );
-  const settings = runtimeSettings(config);
-  const orchestrator = new Orchestrator({ env, store, backends, sources, settings, isCopy, logger });
+  const agents = new Agents({
+    env,
+    logger,
+    agents: config.agents as readonly AgentConfig[],
+    folders: { data: resolve(folder) },
+    tools: options.tools ?? [],
+  });
+  const orchestrator: Orchestrator = new Orchestrator({
+    env,
+    store,
+    backends: [...backends, ...agents.backends((id, tenant) => orchestrator.get(id, tenant))],
+    sources,
+    settings: runtimeSettings(config),
+    isCopy,
+    logger,
+  });
   await orchestrator.start();
   return orchestrator;
 }

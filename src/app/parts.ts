@@ -1,4 +1,5 @@
 /** The options and shared parts of a server, alone or as a node of a cluster. */
+import type { Agents } from '../agents/agents.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { ByteRoom } from '../kit/byte-room.ts';
@@ -42,6 +43,7 @@ export interface ServerParts {
   readonly folderMeter: FolderMeter;
   /** The memory for large answers: the results that the brain reads for them, and what the server makes itself. */
   readonly answerRoom: ByteRoom;
+  readonly agents: Agents;
 }
 
 /** A server that answers, whether it stands alone or is a node of several. */

@@ -1,7 +1,9 @@
 /** The brain with its HTTP surface: what `orchd up` runs. */
 import { dirname, join, resolve } from 'node:path';
+import { Agents } from '../agents/agents.ts';
 import { apiRoutes } from '../api/api.ts';
 import { isLoopbackHost } from '../config/address.ts';
+import type { AgentConfig } from '../config/agents.ts';
 import { ByteRoom } from '../kit/byte-room.ts';
 import { diskErrorCode, type Env } from '../kit/env/env.ts';
 import { MeasuredDisk } from '../kit/env/measured-disk.ts';
@@ -40,6 +42,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     tally,
     folderMeter: new FolderMeter({ ...storeFolder(options), env, tally: tally.storage }),
     answerRoom: new ByteRoom(config.server.maxAnswerBytesInFlight),
+    agents: agentsOf(options, env),
   };
   const leadership = configuredStore(config).leadership?.(env, config);
   const server = leadership ? new ClusterNode(parts, leadership) : new LoneServer(parts);
@@ -50,6 +53,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
   return server;
 }
+
+/** Throws INVALID_PARAMS for an agent that cannot be used. */
+const agentsOf = ({ config, logger, data }: ServerOptions, env: Env): Agents =>
+  new Agents({
+    env,
+    logger,
+    agents: config.agents as readonly AgentConfig[],
+    folders: { data: resolve(data) },
+  });
 
 const storeFolder = ({ config, data }: ServerOptions) => ({
   folder: resolve(data),

@@ -9,9 +9,12 @@ const FilesSchema = section({
 });
 
 const HOST = '^(\\*\\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$|^\\[[0-9A-Fa-f:.]+\\]$';
-const Hosts = Type.Array(Type.String({ pattern: HOST, expected: 'a host such as example.com or *.example.com' }), {
-  maxItems: 1000,
-});
+const Hosts = Type.Array(
+  Type.String({ pattern: HOST, expected: 'a host such as example.com or *.example.com' }),
+  {
+    maxItems: 1000,
+  },
+);
 
 const HttpSchema = section({
   hosts: Hosts,

@@ -54,6 +54,11 @@ export class Relay {
     if (job.followers.size > 0) this.#schedulePump(job);
   }
 
+  /** Tells the job's followers something of the brain itself, which has no id. */
+  tell(uid: string, event: string, data: unknown): void {
+    for (const follower of this.#jobs.get(uid)?.followers ?? []) follower.sendUnnumbered(event, data);
+  }
+
   /** The job has ended: its followers receive the remaining events of `attempt`, then `event`. */
   end(uid: string, attempt: number, event: RelayedEvent): void {
     const job = this.#jobs.get(uid);

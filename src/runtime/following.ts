@@ -114,6 +114,11 @@ export class Following {
     }
   }
 
+  /** The job waits for others, which is durable: its followers learn for which. */
+  waits({ uid, ask, job: { wait } }: JobEntry): void {
+    if (wait) this.#relay.tell(uid, 'waiting', { job_id: ask.id, step: wait.step, jobs: wait.children });
+  }
+
   ended(uid: string, seen: JobWithResult): void {
     this.#relay.end(uid, lastAttempt(seen.job), endEvent(seen));
     this.#relay.forget(uid);
@@ -139,8 +144,9 @@ export class Following {
     const attempt = lastAttempt(job);
     if (attempt > 0) follower.switchTo(attempt);
     if (isTerminal(job.state)) follower.finish(endEvent(seen), stillRuns(job));
-    else if (job.state === 'queued' || job.state === 'waiting')
-      follower.sendUnnumbered('queued', waitingOf(job));
+    else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));
+    else if (job.wait && job.state === 'waiting')
+      follower.sendUnnumbered('waiting', { job_id: job.job_id, step: job.wait.step, jobs: job.wait.jobs });
     follower.pump();
     if (this.#closed) follower.close();
   }

@@ -6,7 +6,7 @@ import type { Follower, Sink } from '../relay/follower.ts';
 import { cursorOf, FROM_THE_START, type ReaderPosition } from './following.ts';
 
 export interface JobEvent {
-  readonly type: 'queued' | 'started' | 'token' | 'metrics' | 'reset' | 'end' | 'error';
+  readonly type: 'queued' | 'waiting' | 'started' | 'token' | 'metrics' | 'reset' | 'end' | 'error';
   /**
    * `<attempt>.<n>`, or `<attempt>.end`: where to resume. Events made by the brain itself, such as `queued`, have
    * none.
@@ -69,10 +69,14 @@ export class EventQueue implements Sink {
   }
 }
 
-/** The events of a job until its end; `after` is the id of the last event that the caller has received. */
+/**
+ * The events of a job until its end; `after` is the id of the last event that the caller has received. `signal` ends it
+ * while it waits for an event, which return() of a generator does not.
+ */
 export async function* followed(
   follow: (position: ReaderPosition, sink: EventQueue) => Promise<Follower | undefined>,
   after: string | undefined,
+  signal?: AbortSignal,
 ): AsyncGenerator<JobEvent> {
   const position = after === undefined ? FROM_THE_START : cursorOf(after);
   if (!position) throw new OrchdError('INVALID_PARAMS', `"${after}" is not an event id`, { field: 'after' });
@@ -80,9 +84,13 @@ export async function* followed(
   const follower = await follow(position, queue);
   if (!follower) return;
   queue.follower = follower;
+  const stop = (): void => queue.end();
+  signal?.addEventListener('abort', stop);
+  if (signal?.aborted) stop();
   try {
     yield* queue;
   } finally {
+    signal?.removeEventListener('abort', stop);
     follower.close();
   }
 }

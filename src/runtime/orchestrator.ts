@@ -254,8 +254,11 @@ export class Orchestrator extends Service {
   }
 
   /** Yields the events of a job until its end; `after` is the id of the last event that the caller has received. */
-  events(jobId: string, options: { tenant?: string; after?: string } = {}): AsyncGenerator<JobEvent> {
-    return followed((position, queue) => this.follow(jobId, position, queue, options.tenant), options.after);
+  events(
+    jobId: string,
+    { tenant, after, signal }: { tenant?: string; after?: string | undefined; signal?: AbortSignal } = {},
+  ): AsyncGenerator<JobEvent> {
+    return followed((position, queue) => this.follow(jobId, position, queue, tenant), after, signal);
   }
 
   /**
@@ -354,6 +357,7 @@ export class Orchestrator extends Service {
     this.#effects.update(entry);
     // Between two attempts, the log of the last one is not needed if nobody follows the job.
     if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
+    if (entry.job.state === 'waiting') this.#following.waits(entry);
     if (this.#engine.state.ended.has(entry)) this.#history.ended(entry);
     if (isTerminal(entry.job.state)) this.#endNotices.notify(entry);
   }

@@ -76,6 +76,7 @@ export type Answers = Readonly<Record<number, string | AnswerFormat>>;
 export type Tag =
   | 'jobs'
   | 'batches'
+  | 'agents'
   | 'sessions'
   | 'leases'
   | 'limits'

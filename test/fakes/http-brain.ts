@@ -1,8 +1,11 @@
 /** A brain with its HTTP surface in this process, on a free port: for tests of what goes over the wire. */
 
+import { Agents } from '../../src/agents/agents.ts';
+import type { Tool } from '../../src/agents/tools/tool.ts';
 import { apiRoutes } from '../../src/api/api.ts';
 import { runtimeSettings } from '../../src/app/settings.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
+import type { AgentConfig } from '../../src/config/agents.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
 import type { PoolManagers } from '../../src/core/ports/pools.ts';
@@ -21,6 +24,8 @@ import type { Route } from '../../src/wire/route.ts';
 import { isRevoked, type TokenEntry } from '../../src/wire/tokens.ts';
 
 export interface HttpBrainOptions {
+  /** Tools for the agents of the configuration. */
+  readonly tools?: readonly Tool[];
   readonly backends?: readonly (FunctionBackendOptions | Backend)[];
   readonly config?: string;
   readonly managers?: PoolManagers;
@@ -67,11 +72,17 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     : configuredStore(config).open({ env, config, folder: data, logger });
   const tally = new Tally({ algorithm: config.placement.algorithm });
   const answerRoom = new ByteRoom({ ...HTTP_LIMITS, ...options.limits }.maxAnswerBytesInFlight);
-  const orchestrator = new Orchestrator({
+  const agents = new Agents({
+    env,
+    logger,
+    agents: config.agents as readonly AgentConfig[],
+    tools: options.tools ?? [],
+  });
+  const orchestrator: Orchestrator = new Orchestrator({
     answerRoom,
     env,
     store,
-    backends,
+    backends: [...backends, ...agents.backends((id, tenant) => orchestrator.get(id, tenant))],
     settings: runtimeSettings(config),
     logger,
     ...(options.managers && { managers: options.managers }),
@@ -95,6 +106,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     uptimeMs: () => env.clock.monotonic(),
     tally,
     answerRoom,
+    agents,
   });
   const http = new HttpServer({
     host: '127.0.0.1',

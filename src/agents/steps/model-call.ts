@@ -64,12 +64,26 @@ export function takeAnswer(
   const noted = { ...run, steps: [...run.steps, stepNote(context, ended, event)] };
   if (!ended.error) {
     const answer = answerOf(ended.result);
-    return { answer, run: { ...noted, failures: 0, answers: run.answers + 1 } };
+    return { answer, run: { ...noted, failures: 0, refusals: 0, answers: run.answers + 1 } };
   }
+  const pauseMs = ended.isRefused ? pauseAfter(run, ended) : undefined;
+  if (pauseMs !== undefined) return { run: { ...run, refusals: run.refusals + 1 }, jobs: [], pauseMs };
   const failures = run.failures + 1;
   const mayTry = failures < TRIES_PER_MODEL * (run.agent.fallback === undefined ? 1 : 2);
   if (!mayTry) return fail({ ...noted, failures }, ended.error.code, ended.error.message);
   return again({ ...context, run: { ...noted, failures }, ended: undefined });
+}
+
+/** About two minutes in all: as long as a server may take that is started again. */
+const PAUSES_MS = [500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
+
+/**
+ * How long the run waits before it asks again; undefined where asking again is of no use. A model that has answered in
+ * this run and is unknown now comes back: after a restart of the brain its server may not have reported yet.
+ */
+function pauseAfter({ refusals, answers }: RunState, { error }: EndedCall): number | undefined {
+  const mayPass = error?.retriable || (error?.code === 'MODEL_NOT_FOUND' && answers > 0);
+  return mayPass ? PAUSES_MS[refusals] : undefined;
 }
 
 export const cut = (text: string): string =>

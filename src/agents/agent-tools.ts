@@ -1,0 +1,64 @@
+/** The tools of one agent: those of its settings, and those of the program that embeds orchd. */
+import { resolve } from 'node:path';
+import type { AgentConfig } from '../config/agents.ts';
+import type { Env } from '../kit/env/env.ts';
+import type { ToolOffer } from './run-state.ts';
+import { DEFAULT_TIMEOUT_MS } from './tools/call.ts';
+import { fileTools } from './tools/files.ts';
+import { httpGetTools } from './tools/http-get.ts';
+import { machineHealthTool } from './tools/machine.ts';
+import { ToolSet } from './tools/registry.ts';
+import { currentTimeTool } from './tools/time.ts';
+import type { Tool } from './tools/tool.ts';
+
+/** The job of a call has longer than the call, which ends by itself at its timeout. */
+const TIMEOUT_MARGIN_MS = 5000;
+
+export interface ToolSources {
+  readonly env: Env;
+  /** Folders whose free space is told, by name. */
+  readonly folders: Readonly<Record<string, string>>;
+  /** Tools of the program that embeds orchd, for every agent that names them. */
+  readonly own: readonly Tool[];
+}
+
+/** Everything that the agent may name in `tools`. */
+function toolsFor({ files, http }: AgentConfig, { env, folders, own }: ToolSources): readonly Tool[] {
+  const hosts = [
+    ...(http?.hosts ?? []).map((host) => ({ host })),
+    ...(http?.private_hosts ?? []).map((host) => ({ host, allowPrivate: true })),
+  ];
+  return [
+    currentTimeTool(env.clock),
+    machineHealthTool({ disk: env.disk, folders }),
+    ...(files
+      ? fileTools({ root: resolve(files.root), mayWrite: files.write ?? false, random: env.random })
+      : []),
+    ...httpGetTools({ timers: env.timers, hosts }),
+    ...own,
+  ];
+}
+
+/** The tools that an agent names. Throws INVALID_PARAMS for a name that no tool has. */
+export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet {
+  const known = new ToolSet(toolsFor(agent, sources));
+  const { tools: named = [] } = agent;
+  // Throws for a name that is unknown.
+  known.definitions(named);
+  return new ToolSet(named.flatMap((name) => known.get(name)?.tool ?? []));
+}
+
+/**
+ * The tools that a run may ask for: those that its agent had when it began, as far as the agent has them still. A right
+ * that was taken away since is gone at once.
+ */
+export function offerOf(set: ToolSet | undefined, named: readonly string[] = []): ToolOffer {
+  const names = named.filter((name) => set?.get(name));
+  const find = (name: string) => (names.includes(name) ? set?.get(name) : undefined);
+  return {
+    definitions: set?.definitions(names) ?? [],
+    check: (name, text) => find(name)?.check(text),
+    effectOf: (name) => find(name)?.tool.effect ?? 'effectful',
+    timeoutOf: (name) => (find(name)?.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS) + TIMEOUT_MARGIN_MS,
+  };
+}

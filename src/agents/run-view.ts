@@ -1,0 +1,61 @@
+/** What a run does now, read off its job and the jobs that it waits for. */
+import { RUN_TYPE, TOOL_TYPE } from '../model/agent.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { JobView } from '../model/http/jobs.ts';
+import type { RunStateName, RunView } from '../model/http/runs.ts';
+import type { RunResult } from './run.ts';
+
+export type ReadJob = (id: string) => Promise<JobView>;
+
+/** Throws NOT_FOUND for a job that is no run. */
+export async function runView(runId: string, read: ReadJob): Promise<RunView> {
+  const job = await read(runId);
+  if (job.type !== RUN_TYPE) throw new OrchdError('NOT_FOUND', 'there is no such run');
+  const below = job.state === 'waiting' ? await jobsBelow(job, read) : [];
+  const result = job.state === 'succeeded' ? (job.result as RunResult) : undefined;
+  return {
+    run_id: job.job_id,
+    state: stateOf(job, below, result),
+    created_at: job.created_at,
+    ...(job.ended_at !== undefined && { ended_at: job.ended_at }),
+    ...(below.length > 0 && {
+      waits_for: below.map(({ job_id, type, state }) => ({ job_id, type, state })),
+    }),
+    ...(result && { ...result, steps: [...result.steps] }),
+    ...(!result && job.error && { error: { code: job.error.code, message: job.error.message } }),
+    ...(job.usage && { usage: job.usage }),
+    ...(job.cost && { cost: job.cost }),
+  };
+}
+
+/** A job that was purged has ended long ago. */
+async function jobsBelow({ wait }: JobView, read: ReadJob): Promise<JobView[]> {
+  const found = await Promise.all((wait?.jobs ?? []).map((id) => read(id).catch(orNone)));
+  return found.filter((job) => job !== undefined);
+}
+
+function orNone(error: unknown): undefined {
+  if (error instanceof OrchdError && error.code === 'NOT_FOUND') return undefined;
+  throw error;
+}
+
+function stateOf(job: JobView, below: readonly JobView[], result: RunResult | undefined): RunStateName {
+  switch (job.state) {
+    case 'succeeded':
+      return result?.error ? 'failed' : 'completed';
+    case 'cancelled':
+      return 'cancelled';
+    case 'dead':
+      return 'failed';
+    case 'waiting':
+      return waitingState(below);
+    default:
+      return job.wait || job.state === 'running' ? 'running' : 'queued';
+  }
+}
+
+function waitingState(below: readonly JobView[]): RunStateName {
+  if (below.some(({ type, state }) => type === TOOL_TYPE && state === 'stale')) return 'needs_decision';
+  if (below.some(({ type }) => type === TOOL_TYPE)) return 'tool_execution';
+  return below.some(({ state }) => state === 'queued') ? 'llm_queued' : 'llm_call';
+}

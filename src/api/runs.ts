@@ -1,0 +1,216 @@
+/** The routes of agents and their runs: a run is a job, and its events are those of all its jobs. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Agents } from '../agents/agents.ts';
+import { placeOf, type RunEvent, runEvents } from '../agents/run-events.ts';
+import { runView } from '../agents/run-view.ts';
+import { messagesIn } from '../agents/runner.ts';
+import type { Env } from '../kit/env/env.ts';
+import { RUN_TYPE } from '../model/agent.ts';
+import { OrchdError } from '../model/errors.ts';
+import { EventsQuery } from '../model/http/jobs.ts';
+import { AgentList, RunView, StartedRun, StartRun } from '../model/http/runs.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { openEventStream } from '../wire/event-stream.ts';
+import { LAST_EVENT_ID } from '../wire/headers.ts';
+import { type Call, type Route, route, type Stream } from '../wire/route.ts';
+import { formatEvent } from '../wire/sse.ts';
+import type { OpenStreams } from './open-streams.ts';
+import { callerOf, jobIdOf } from './tasks.ts';
+
+export interface RunRouteParts {
+  readonly orchestrator: Orchestrator;
+  readonly agents: Agents;
+  readonly env: Env;
+  readonly heartbeatMs: number;
+  readonly openStreams: OpenStreams;
+  readonly newId: () => string;
+}
+
+const nameOf = ({ params }: Pick<Call, 'params'>): string => params['name'] ?? '';
+
+export const runRoutes = (parts: RunRouteParts): readonly Route[] => [
+  agentsRoute(parts),
+  startRoute(parts),
+  viewRoute(parts),
+  eventsRoute(parts),
+  cancelRoute(parts),
+];
+
+const agentsRoute = ({ agents }: RunRouteParts): Route =>
+  route({
+    operationId: 'listAgents',
+    tag: 'agents',
+    method: 'GET',
+    path: '/v2/agents',
+    role: 'read',
+    summary: 'The agents that can be run',
+    answers: { 200: { description: 'All of them', body: AgentList } },
+    handle: () => ({
+      status: 200,
+      body: {
+        agents: agents.list().map(({ definition: { name, description, model, tools = [] }, version }) => ({
+          name,
+          ...(description !== undefined && { description }),
+          model,
+          tools,
+          version,
+        })),
+      },
+    }),
+  });
+
+const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
+  route({
+    operationId: 'startRun',
+    tag: 'agents',
+    method: 'POST',
+    path: '/v2/agents/:name/runs',
+    role: 'submit',
+    summary: 'Start a run of an agent',
+    body: StartRun,
+    answers: {
+      202: { description: 'The run is durable and queued', body: StartedRun },
+      404: 'No such agent',
+      409: 'The id was used for something else',
+      422: 'Refused by admission',
+      429: 'The queue is full, or a limit is reached',
+      507: 'The disk is full',
+    },
+    repeatable: ({ body }) => ({ ...(body as StartRun), run_id: (body as StartRun).run_id ?? newId() }),
+    handle: async (call) => {
+      const { definition, version } = agents.get(nameOf(call));
+      const { run_id: runId = newId(), input, messages, priority = 'interactive', ...options } = call.body;
+      const asked = {
+        agent: definition.name,
+        ...(input !== undefined && { input }),
+        ...(messages !== undefined && { messages }),
+      };
+      messagesIn(asked);
+      const request = { ...options, job_id: runId, type: RUN_TYPE, priority, payload: asked };
+      const { duplicate_of: duplicate } = await orchestrator.submit(request, callerOf(call));
+      return {
+        status: 202,
+        body: {
+          run_id: runId,
+          agent: definition.name,
+          version,
+          ...(duplicate !== undefined && { duplicate: true }),
+          events_url: `/v2/runs/${runId}/events`,
+        },
+      };
+    },
+  });
+
+const viewRoute = ({ orchestrator }: RunRouteParts): Route =>
+  route({
+    operationId: 'getRun',
+    tag: 'agents',
+    method: 'GET',
+    path: '/v2/runs/:id',
+    role: 'read',
+    summary: 'A run: what it does now, and how it has ended',
+    answers: { 200: { description: 'The run', body: RunView }, 404: 'No such run' },
+    handle: async (call) => ({ status: 200, body: await viewOf(orchestrator, call) }),
+  });
+
+const cancelRoute = ({ orchestrator }: RunRouteParts): Route =>
+  route({
+    operationId: 'cancelRun',
+    tag: 'agents',
+    method: 'POST',
+    path: '/v2/runs/:id/cancel',
+    role: 'submit',
+    summary: 'Cancel a run and the jobs below it; repeating it is harmless',
+    answers: { 202: { description: 'Cancelled, or being cancelled', body: RunView }, 404: 'No such run' },
+    repeatable: ({ body }) => body,
+    handle: async (call) => {
+      const { name, tenant } = call.identity;
+      await viewOf(orchestrator, call);
+      await orchestrator.orders.cancel(jobIdOf(call), name, tenant);
+      return { status: 202, body: await viewOf(orchestrator, call) };
+    },
+  });
+
+const viewOf = (orchestrator: Orchestrator, call: Call): Promise<RunView> =>
+  runView(jobIdOf(call), (id) => orchestrator.get(id, call.identity.tenant));
+
+const eventsRoute = (parts: RunRouteParts): Route =>
+  route({
+    operationId: 'followRun',
+    tag: 'agents',
+    method: 'GET',
+    path: '/v2/runs/:id/events',
+    role: 'read',
+    summary: 'Follow a run as server-sent events; Last-Event-ID resumes',
+    streams: true,
+    query: EventsQuery,
+    answers: {
+      200: {
+        description: 'The stream',
+        events:
+          '`queued`, `step` (the jobs that it waits for), `token` (what its model says), `reset`, `tool_result`, then `end` with its result, or `error`, each with JSON as data',
+      },
+      404: 'No such run',
+      429: 'Too many streams',
+    },
+    handle: (call) => follow(parts, call, call.query.last_event_id),
+  });
+
+async function follow(parts: RunRouteParts, call: Call, afterId: string | undefined): Promise<Stream> {
+  const { orchestrator, openStreams } = parts;
+  const { tenant } = call.identity;
+  const given = call.headers[LAST_EVENT_ID] ?? afterId;
+  if (Array.isArray(given)) throw new OrchdError('INVALID_PARAMS', 'there are two Last-Event-IDs');
+  const after = placeOf(given as string | undefined);
+  // Awaited before the stream begins, so that an unknown run is answered with 404 and not inside a stream.
+  await viewOf(orchestrator, call);
+  const stop = new AbortController();
+  const { signal } = stop;
+  const events = runEvents(
+    (id, last) => orchestrator.events(id, { tenant, after: last, signal }),
+    jobIdOf(call),
+    after,
+  );
+  const release = openStreams.take(call.identity);
+  const onClose = (): void => {
+    release();
+    stop.abort();
+  };
+  return { stream: (request, response) => void write(parts, events, onClose, request, response) };
+}
+
+/** Never rejects. A stream that cannot go on is cut off, and the client connects again. */
+async function write(
+  { env, heartbeatMs }: RunRouteParts,
+  events: AsyncGenerator<RunEvent>,
+  closed: () => void,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  let drained = Promise.withResolvers<void>();
+  let isOpen = true;
+  const out = openEventStream({
+    request,
+    response,
+    timers: env.timers,
+    heartbeatMs,
+    onDrain: () => drained.resolve(),
+    onClose: () => {
+      isOpen = false;
+      drained.resolve();
+      closed();
+    },
+  });
+  try {
+    for await (const { id, event, data } of events) {
+      if (!isOpen) return;
+      const text = JSON.stringify(data);
+      drained = Promise.withResolvers();
+      if (!out.write(formatEvent(id === undefined ? { event, data: text } : { id, event, data: text })))
+        await drained.promise;
+    }
+    out.end();
+  } catch {
+    response.destroy();
+  }
+}

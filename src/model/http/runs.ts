@@ -1,0 +1,93 @@
+/** Schemas of the HTTP requests and answers about agents and their runs. */
+import { Type } from 'typebox';
+import { AGENT_NAME, RunRequest } from '../agent.ts';
+import { SPEC_FIELDS } from '../job-spec.ts';
+import { JobView } from './jobs.ts';
+import { answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
+
+const optional = Type.Optional;
+
+/** A run makes ids for its jobs by adding to its own. */
+export const RUN_ID = '^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,100}$';
+
+export const StartRun = requestObject({
+  run_id: optional(
+    Type.String({
+      pattern: RUN_ID,
+      description: 'The id of the run: a second request with the same id starts none',
+    }),
+  ),
+  input: RunRequest.properties.input,
+  messages: RunRequest.properties.messages,
+  session_id: SPEC_FIELDS.session_id,
+  priority: SPEC_FIELDS.priority,
+  deadline_ms: SPEC_FIELDS.deadline_ms,
+  tags: SPEC_FIELDS.tags,
+});
+export type StartRun = Shape<typeof StartRun>;
+
+export const StartedRun = answerObject('StartedRun', {
+  run_id: Type.String(),
+  agent: Type.String({ pattern: AGENT_NAME }),
+  version: Type.String({ description: 'The version of the agent now' }),
+  duplicate: optional(Type.Boolean({ description: 'The run was there already' })),
+  events_url: Type.String({ description: 'Path of the events of the run' }),
+});
+export type StartedRun = Shape<typeof StartedRun>;
+
+export const AgentView = answerObject('Agent', {
+  name: Type.String(),
+  description: optional(Type.String()),
+  model: Type.String({ description: 'The model, or the route, that it asks' }),
+  tools: Type.Array(Type.String()),
+  version: Type.String({ description: 'Another one after every change of the agent' }),
+});
+export type AgentView = Shape<typeof AgentView>;
+
+export const AgentList = answerObject('AgentList', { agents: Type.Array(AgentView) });
+export type AgentList = Shape<typeof AgentList>;
+
+export const RUN_STATES = [
+  'queued',
+  'running',
+  'llm_queued',
+  'llm_call',
+  'tool_execution',
+  'needs_decision',
+  'completed',
+  'failed',
+  'cancelled',
+] as const;
+export type RunStateName = (typeof RUN_STATES)[number];
+
+const StepView = Type.Object({
+  event: Type.Enum(['plan', 'llm_call', 'tool_call']),
+  job_id: Type.String(),
+  model: optional(Type.String()),
+  tool: optional(Type.String()),
+  duration_ms: Type.Number(),
+  tokens_used: optional(Type.Integer()),
+  error: optional(Type.String({ description: 'The code of what went wrong' })),
+});
+
+export const RunView = answerObject('Run', {
+  run_id: Type.String(),
+  state: Type.Enum([...RUN_STATES], {
+    description:
+      'What it does now: `llm_queued` waits for a model, `needs_decision` for somebody to settle a call whose outcome is unknown',
+  }),
+  created_at: Instant,
+  ended_at: optional(Instant),
+  waits_for: optional(
+    Type.Array(Type.Object({ job_id: Type.String(), type: Type.String(), state: JobView.properties.state }), {
+      description: 'The jobs below it that it waits for',
+    }),
+  ),
+  reply: optional(Type.String({ description: 'Its answer; what went wrong, if it has failed' })),
+  steps: optional(Type.Array(StepView, { description: 'The calls that it made, in order' })),
+  trace_id: optional(Type.String()),
+  error: optional(orNull(Type.Object({ code: Type.String(), message: Type.String() }))),
+  usage: JobView.properties.usage,
+  cost: JobView.properties.cost,
+});
+export type RunView = Shape<typeof RunView>;
