@@ -69,14 +69,18 @@ export class EventQueue implements Sink {
   }
 }
 
-/**
- * The events of a job until its end; `after` is the id of the last event that the caller has received. `signal` ends it
- * while it waits for an event, which return() of a generator does not.
- */
+export interface FollowOptions {
+  readonly tenant?: string;
+  /** The id of the last event that the caller has received. */
+  readonly after?: string | undefined;
+  /** Ends the events while the next one is awaited, which return() of a generator does not. */
+  readonly signal?: AbortSignal;
+}
+
+/** The events of a job until its end. */
 export async function* followed(
   follow: (position: ReaderPosition, sink: EventQueue) => Promise<Follower | undefined>,
-  after: string | undefined,
-  signal?: AbortSignal,
+  { after, signal }: Omit<FollowOptions, 'tenant'>,
 ): AsyncGenerator<JobEvent> {
   const position = after === undefined ? FROM_THE_START : cursorOf(after);
   if (!position) throw new OrchdError('INVALID_PARAMS', `"${after}" is not an event id`, { field: 'after' });

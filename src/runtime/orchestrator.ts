@@ -31,7 +31,7 @@ import { Following, type ReaderPosition } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
 import { HistoryFeed } from './history-feed.ts';
 import { JobEnds } from './job-ends.ts';
-import { followed, type JobEvent } from './job-events.ts';
+import { type FollowOptions, followed, type JobEvent } from './job-events.ts';
 import { JobOrders } from './job-orders.ts';
 import { type JobWithResult, jobText } from './job-text.ts';
 import { Loop } from './loop.ts';
@@ -254,11 +254,8 @@ export class Orchestrator extends Service {
   }
 
   /** Yields the events of a job until its end; `after` is the id of the last event that the caller has received. */
-  events(
-    jobId: string,
-    { tenant, after, signal }: { tenant?: string; after?: string | undefined; signal?: AbortSignal } = {},
-  ): AsyncGenerator<JobEvent> {
-    return followed((position, queue) => this.follow(jobId, position, queue, tenant), after, signal);
+  events(jobId: string, { tenant, ...options }: FollowOptions = {}): AsyncGenerator<JobEvent> {
+    return followed((position, queue) => this.follow(jobId, position, queue, tenant), options);
   }
 
   /**
