@@ -114,9 +114,12 @@ export class Following {
     }
   }
 
-  /** The job waits for others, which is durable: its followers learn for which. */
-  waits({ uid, ask, job: { wait } }: JobEntry): void {
-    if (wait) this.#relay.tell(uid, 'waiting', { job_id: ask.id, step: wait.step, jobs: wait.children });
+  /** A change of the job is durable. If it waits for others now, its followers learn for which. */
+  settled({ uid, ask, open, job: { state, wait } }: JobEntry): void {
+    // Between two attempts, the log of the last one is not needed if nobody follows the job.
+    if (!open && this.#relay.followersOf(uid) === 0) return this.#relay.forget(uid);
+    if (state === 'waiting' && wait)
+      this.#relay.tell(uid, 'waiting', { job_id: ask.id, step: wait.step, jobs: wait.children });
   }
 
   ended(uid: string, seen: JobWithResult): void {

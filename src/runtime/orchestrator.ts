@@ -352,9 +352,7 @@ export class Orchestrator extends Service {
       return;
     }
     this.#effects.update(entry);
-    // Between two attempts, the log of the last one is not needed if nobody follows the job.
-    if (!entry.open && this.#following.followersOf(entry.uid) === 0) this.#following.forget(entry.uid);
-    if (entry.job.state === 'waiting') this.#following.waits(entry);
+    this.#following.settled(entry);
     if (this.#engine.state.ended.has(entry)) this.#history.ended(entry);
     if (isTerminal(entry.job.state)) this.#endNotices.notify(entry);
   }
