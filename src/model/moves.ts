@@ -27,7 +27,7 @@ import type { WaitRecord, WakeReason } from './waiting.ts';
 
 /** The initial record of every job, shared by all. */
 export const FRESH_JOB: JobRecord = Object.freeze({
-  v: 1,
+  v: 2,
   state: 'queued',
   attempt: 0,
   tries: 0,

@@ -78,7 +78,7 @@ export interface CancelRequest {
 
 /** The state of a job: rewritten at every move. */
 export interface JobRecord {
-  readonly v: 1;
+  readonly v: 2;
   readonly state: JobState;
   /** The number of the last attempt; only grows. */
   readonly attempt: number;

@@ -20,7 +20,7 @@ import { countsOf } from './usage.ts';
 /** The version that this program writes, by kind. Each older version has an upcaster in UPCASTERS. */
 export const RECORD_VERSIONS: Record<RecordKind, number> = {
   ask: 2,
-  job: 1,
+  job: 2,
   attempt: 2,
   failure: 1,
   brain: 1,
@@ -44,6 +44,8 @@ type Upcaster = (stored: Stored) => Stored;
 /** UPCASTERS[kind][n] turns version n into n + 1. */
 const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {
   ask: { 1: nestSpec },
+  // Jobs of version 1 do not wait for others: a program that knows no such jobs must refuse version 2.
+  job: { 1: (stored) => ({ ...stored, v: 2 }) },
   attempt: { 1: splitUsage },
   // In version 1, `why` was a sentence.
   worker: { 1: (stored) => ({ ...stored, v: 2, why: { is: 'text', text: stored['why'] } }) },
