@@ -1,8 +1,8 @@
 /**
  * Kills the brain at every operation of a fixed workload, and again at every operation of the recoveries that
- * follow. Of operations of one kind that come again and again in a chapter or a recovery one of 48 is taken, and all of
- * the first ones; of the recoveries one of three is killed again. `CRASH_ALL=1` takes them all. `CRASH_ONLY=text` takes
- * only the operations whose name contains it and leaves the recoveries alone.
+ * follow. Of operations of one kind `npm test` takes the first of every chapter and one of 48 of those that come again and
+ * again; each kind of operation of a recovery in one of six shapes of recovery. `CRASH_ALL=1` takes them all.
+ * `CRASH_ONLY=text` takes only the operations whose name contains it and leaves the recoveries alone.
  */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -23,6 +23,7 @@ import {
 } from './kill-cases.ts';
 import { killRecovery, type RecoveryKill, recoveryKills, shapesOf } from './kill-recovery.ts';
 import { checkCase } from './recovering.ts';
+import { sampleOfKinds } from './sample.ts';
 
 const only = process.env['CRASH_ONLY'];
 const scratch = scratchFolder('orchd-crash-');
@@ -58,7 +59,7 @@ test('the workload passes every crash point and breaks no rule when nobody kills
 });
 
 test('killed at any operation, nothing acknowledged is lost and nothing runs twice', async () => {
-  const kills = chapters.flatMap((chapter) => chosen(killsOf(chapter), FIRST_OF_A_CHAPTER));
+  const kills = chapters.flatMap((chapter) => chosen(killsOf(chapter)));
   const problems: string[] = [];
   const startedAt = performance.now();
   await eachAtOnce(kills, async (kill) => {
@@ -90,12 +91,15 @@ test('killed at any operation of a recovery, the next recovery comes to the same
   skip: only !== undefined,
 }, async () => {
   const startedAt = performance.now();
-  const shapes = shapesOf(cases).filter((_, at) => takesAll || at % RECOVERY_SAMPLE === 0);
-  const kills: RecoveryKill[] = [];
+  const shapes = shapesOf(cases);
+  const all = new Map<KilledCase, RecoveryKill[]>();
   await eachAtOnce(shapes, async (first) => {
-    const all = await recoveryKills(children, join(scratch, `again-${folderOf(first.kill)}`), first);
-    kills.push(...chosen(all, FIRST_OF_A_RECOVERY));
+    all.set(first, await recoveryKills(children, join(scratch, `again-${folderOf(first.kill)}`), first));
   });
+  const firstOfKinds = shapes.flatMap((first) => chosen(all.get(first) ?? []));
+  const kills = takesAll
+    ? firstOfKinds
+    : sampleOfKinds(firstOfKinds, ({ name }) => kindOf(name), RECOVERY_SAMPLE);
   const problems: string[] = [];
   let done = 0;
   await eachAtOnce(kills, async (kill) => {
@@ -104,31 +108,26 @@ test('killed at any operation of a recovery, the next recovery comes to the same
     done++;
   });
   say(
-    `${shapes.length} shapes of recovery, killed at ${done} of ${kills.length} operations of theirs, ${since(startedAt)}`,
+    `${shapes.length} shapes of recovery, killed at ${done} of ${firstOfKinds.length} operations of theirs, ` +
+      since(startedAt),
   );
   failed ||= problems.length > 0;
   assert.deepEqual(problems, []);
 });
 
 const takesAll = process.env['CRASH_ALL'] === '1';
-/** Of so many shapes of recovery `npm test` kills one again. */
-const RECOVERY_SAMPLE = 3;
-/** The first of a kind in a chapter are all different; later ones are much alike. */
-const FIRST_OF_A_CHAPTER = 2;
-/** A recovery has few of each kind, and there are many recoveries. */
-const FIRST_OF_A_RECOVERY = 1;
+/** In one of so many shapes of recovery `npm test` kills at an operation of the same kind. */
+const RECOVERY_SAMPLE = 6;
 
-function chosen<K extends { readonly name: string; readonly torn?: boolean }>(
-  kills: readonly K[],
-  first: number,
-): K[] {
+/** The first of each kind, and of those after it, which are much alike, one of 48. */
+function chosen<K extends { readonly name: string; readonly torn?: boolean }>(kills: readonly K[]): K[] {
   const seen = new Map<string, number>();
   return kills.filter(({ name, torn = false }) => {
     if (only !== undefined) return name.includes(only);
     const kind = `${kindOf(name)} ${torn}`;
     const before = seen.get(kind) ?? 0;
     seen.set(kind, before + 1);
-    return takesAll || before < first || before % 48 === 47;
+    return takesAll || before === 0 || before % 48 === 47;
   });
 }
 

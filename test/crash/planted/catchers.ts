@@ -19,9 +19,9 @@ export const CATCHERS = {
   killInRename: killedAt('rename checkpoint'),
   fence: { args: ['test/crash/fence.test.ts'] },
   killInFrame: killedAt('write log/0000000000000001.log'),
-  simulation: { args: ['test/sim/run.ts', '--seeds', '100'] },
+  simulation: { args: ['test/sim/run.ts', '--seeds', '100', '--stop'] },
   /** For bugs that show in one world of a hundred. */
-  longSimulation: { args: ['test/sim/run.ts', '--seeds', '400'] },
+  longSimulation: { args: ['test/sim/run.ts', '--seeds', '400', '--stop'] },
   killInStatements: { args: ['test/crash/kill-mariadb.test.ts'], env: { CRASH_ONLY: 'orchestrator_audit' } },
   lostEnd: { args: ['test/crash/lost-end.test.ts'] },
   commands: { args: ['src/backends/local/command/cleaner.test.ts'] },
@@ -31,7 +31,7 @@ export const CATCHERS = {
   forward: { args: ['src/api/forward.test.ts'] },
   strace: { args: ['test/crash/strace.test.ts'], env: { CI: '1' } },
   /** Brain, gateway and a provider that bills, under faults. */
-  gatewaySimulation: { args: ['test/sim/run.ts', '--gateway', '--seeds', '100'] },
+  gatewaySimulation: { args: ['test/sim/run.ts', '--gateway', '--seeds', '100', '--stop'] },
   gatewayCore: { args: ['src/daemons/gateway/core.test.ts'] },
   gatewaySeats: { args: ['test/flow/gateway-source.test.ts'] },
   providers: { args: ['test/flow/provider-faults.test.ts'] },
