@@ -6,10 +6,10 @@
  */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { CRASHPOINTS } from '../../src/kit/crashpoint.ts';
+import { keptFolder } from '../fakes/kept-folder.ts';
 import { Children, eachAtOnce } from './children.ts';
 import { foldersOf, scratchFolder } from './folders.ts';
 import {
@@ -33,7 +33,7 @@ let names: string[] = [];
 const cases: KilledCase[] = [];
 let failed = false;
 /** Every kill that was made, by name. */
-const LIST = join(tmpdir(), 'orchd-crash-kills.txt');
+const LIST = join(keptFolder(), 'orchd-crash-kills.txt');
 const list: string[] = [];
 
 after(() => {
