@@ -1,8 +1,8 @@
 /**
  * Kills the brain at every operation of a fixed workload, and again at every operation of the recoveries that
- * follow. Of operations of one kind `npm test` takes the first of every chapter and one of 48 of those that come again and
- * again; each kind of operation of a recovery in one of six shapes of recovery. `CRASH_ALL=1` takes them all.
- * `CRASH_ONLY=text` takes only the operations whose name contains it and leaves the recoveries alone.
+ * follow. Of operations of one kind `npm test` takes one of 24, of those of recoveries one of 48, and one of each kind at
+ * least, spread over chapters and recoveries. `CRASH_ALL=1` takes them all. `CRASH_ONLY=text` takes only the operations
+ * whose name contains it and leaves the recoveries alone.
  */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -59,7 +59,7 @@ test('the workload passes every crash point and breaks no rule when nobody kills
 });
 
 test('killed at any operation, nothing acknowledged is lost and nothing runs twice', async () => {
-  const kills = chapters.flatMap((chapter) => chosen(killsOf(chapter)));
+  const kills = chosen(chapters.flatMap(killsOf), SAMPLE);
   const problems: string[] = [];
   const startedAt = performance.now();
   await eachAtOnce(kills, async (kill) => {
@@ -96,10 +96,8 @@ test('killed at any operation of a recovery, the next recovery comes to the same
   await eachAtOnce(shapes, async (first) => {
     all.set(first, await recoveryKills(children, join(scratch, `again-${folderOf(first.kill)}`), first));
   });
-  const firstOfKinds = shapes.flatMap((first) => chosen(all.get(first) ?? []));
-  const kills = takesAll
-    ? firstOfKinds
-    : sampleOfKinds(firstOfKinds, ({ name }) => kindOf(name), RECOVERY_SAMPLE);
+  const operations = shapes.flatMap((first) => all.get(first) ?? []);
+  const kills = chosen(operations, RECOVERY_SAMPLE);
   const problems: string[] = [];
   let done = 0;
   await eachAtOnce(kills, async (kill) => {
@@ -108,7 +106,7 @@ test('killed at any operation of a recovery, the next recovery comes to the same
     done++;
   });
   say(
-    `${shapes.length} shapes of recovery, killed at ${done} of ${firstOfKinds.length} operations of theirs, ` +
+    `${shapes.length} shapes of recovery, killed at ${done} of ${operations.length} operations of theirs, ` +
       since(startedAt),
   );
   failed ||= problems.length > 0;
@@ -116,19 +114,17 @@ test('killed at any operation of a recovery, the next recovery comes to the same
 });
 
 const takesAll = process.env['CRASH_ALL'] === '1';
-/** In one of so many shapes of recovery `npm test` kills at an operation of the same kind. */
-const RECOVERY_SAMPLE = 6;
+/** Of so many operations of one kind `npm test` kills at one, and at one of each kind at least. */
+const SAMPLE = 24;
+/** The same for recoveries, which are much alike. */
+const RECOVERY_SAMPLE = 48;
 
-/** The first of each kind, and of those after it, which are much alike, one of 48. */
-function chosen<K extends { readonly name: string; readonly torn?: boolean }>(kills: readonly K[]): K[] {
-  const seen = new Map<string, number>();
-  return kills.filter(({ name, torn = false }) => {
-    if (only !== undefined) return name.includes(only);
-    const kind = `${kindOf(name)} ${torn}`;
-    const before = seen.get(kind) ?? 0;
-    seen.set(kind, before + 1);
-    return takesAll || before === 0 || before % 48 === 47;
-  });
+function chosen<K extends { readonly name: string; readonly torn?: boolean }>(
+  kills: readonly K[],
+  every: number,
+): K[] {
+  if (only !== undefined) return kills.filter(({ name }) => name.includes(only));
+  return takesAll ? [...kills] : sampleOfKinds(kills, ({ name, torn }) => `${kindOf(name)} ${torn}`, every);
 }
 
 const since = (startedAt: number): string => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;
