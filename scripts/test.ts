@@ -12,11 +12,12 @@ import { spec } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { memoryFolder } from '../test/crash/folders.ts';
+import { KEPT } from '../test/fakes/kept-folder.ts';
 import { GIVEN, type OwnServer, ownMariaDb } from '../test/fakes/mariadb.ts';
 
 const OLDEST_NODE = 24;
-/** Simulation and crash tests keep a core busy each; more at once only makes them slower. */
-const CONCURRENCY = 2;
+/** On two cores: of three files at once one mostly waits, for a process, a timer or a database. */
+const CONCURRENCY = 3;
 /** A test that sets no timeout of its own fails after this. */
 const TEST_TIMEOUT_MS = 600_000;
 
@@ -77,10 +78,13 @@ async function sharedServer(files: readonly string[]): Promise<OwnServer | undef
 async function runTests(files: readonly string[]): Promise<void> {
   const server = await sharedServer(files);
   if (server) process.env[GIVEN] = server.url;
+  // In memory, where a sync costs nothing: whoever cuts the power makes a disk of its own.
+  const temporary = mkdtempSync(join(memoryFolder(), 'orchd-tests-'));
+  process.env[KEPT] = tmpdir();
+  process.env['TMPDIR'] = temporary;
   process.env['PATH'] = [localBin, process.env['PATH']].join(delimiter);
   // Test files load much the same code: each module is compiled once per run instead of once per process.
-  const compiled = mkdtempSync(join(tmpdir(), 'orchd-compiled-'));
-  process.env['NODE_COMPILE_CACHE'] = compiled;
+  process.env['NODE_COMPILE_CACHE'] = join(temporary, 'compiled');
   // Servers that tests start as processes compare their answers too.
   const checkAnswers = pathToFileURL(join(root, 'test', 'check-answers.ts')).href;
   process.env['NODE_OPTIONS'] = `${process.env['NODE_OPTIONS'] ?? ''} --import=${checkAnswers}`;
@@ -104,8 +108,8 @@ async function runTests(files: readonly string[]): Promise<void> {
   await pipeline(results, new spec(), process.stdout, { end: false });
   if (files.length > SLOWEST_SHOWN) showSlowest(times);
   if (interrupted.signal.aborted) process.exitCode = 1;
-  rmSync(compiled, { recursive: true, force: true });
   await server?.stop();
+  rmSync(temporary, { recursive: true, force: true });
 }
 
 interface FileTime {

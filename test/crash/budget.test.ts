@@ -47,6 +47,7 @@ async function caseOf(store: StoreName, name: string): Promise<Case> {
 function play({ folders, url }: Case, env: Record<string, string>): ReturnType<typeof runChild> {
   const script = children.path('budget-child.js');
   return runChild([process.execPath, script, folders.root], {
+    NODE_COMPILE_CACHE: join(scratch, 'compiled'),
     ...env,
     ...(url !== undefined && { CRASH_DATABASE: url }),
   });

@@ -1,15 +1,15 @@
 /**
  * Kills the brain at every operation of a fixed workload, and again at every operation of the recoveries that
- * follow. Of operations of one kind that come again and again in a chapter or a recovery one of 48 is taken, and all of
- * the first ones; of the recoveries one of three is killed again. `CRASH_ALL=1` takes them all. `CRASH_ONLY=text` takes
- * only the operations whose name contains it and leaves the recoveries alone.
+ * follow. Of operations of one kind `npm test` takes one of 24, of those of recoveries one of 48, and one of each kind at
+ * least, spread over chapters and recoveries. `CRASH_ALL=1` takes them all. `CRASH_ONLY=text` takes only the operations
+ * whose name contains it and leaves the recoveries alone.
  */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { CRASHPOINTS } from '../../src/kit/crashpoint.ts';
+import { keptFolder } from '../fakes/kept-folder.ts';
 import { Children, eachAtOnce } from './children.ts';
 import { foldersOf, scratchFolder } from './folders.ts';
 import {
@@ -23,6 +23,7 @@ import {
 } from './kill-cases.ts';
 import { killRecovery, type RecoveryKill, recoveryKills, shapesOf } from './kill-recovery.ts';
 import { checkCase } from './recovering.ts';
+import { sampleOfKinds } from './sample.ts';
 
 const only = process.env['CRASH_ONLY'];
 const scratch = scratchFolder('orchd-crash-');
@@ -32,7 +33,7 @@ let names: string[] = [];
 const cases: KilledCase[] = [];
 let failed = false;
 /** Every kill that was made, by name. */
-const LIST = join(tmpdir(), 'orchd-crash-kills.txt');
+const LIST = join(keptFolder(), 'orchd-crash-kills.txt');
 const list: string[] = [];
 
 after(() => {
@@ -58,7 +59,7 @@ test('the workload passes every crash point and breaks no rule when nobody kills
 });
 
 test('killed at any operation, nothing acknowledged is lost and nothing runs twice', async () => {
-  const kills = chapters.flatMap((chapter) => chosen(killsOf(chapter), FIRST_OF_A_CHAPTER));
+  const kills = chosen(chapters.flatMap(killsOf), SAMPLE);
   const problems: string[] = [];
   const startedAt = performance.now();
   await eachAtOnce(kills, async (kill) => {
@@ -90,12 +91,13 @@ test('killed at any operation of a recovery, the next recovery comes to the same
   skip: only !== undefined,
 }, async () => {
   const startedAt = performance.now();
-  const shapes = shapesOf(cases).filter((_, at) => takesAll || at % RECOVERY_SAMPLE === 0);
-  const kills: RecoveryKill[] = [];
+  const shapes = shapesOf(cases);
+  const all = new Map<KilledCase, RecoveryKill[]>();
   await eachAtOnce(shapes, async (first) => {
-    const all = await recoveryKills(children, join(scratch, `again-${folderOf(first.kill)}`), first);
-    kills.push(...chosen(all, FIRST_OF_A_RECOVERY));
+    all.set(first, await recoveryKills(children, join(scratch, `again-${folderOf(first.kill)}`), first));
   });
+  const operations = shapes.flatMap((first) => all.get(first) ?? []);
+  const kills = chosen(operations, RECOVERY_SAMPLE);
   const problems: string[] = [];
   let done = 0;
   await eachAtOnce(kills, async (kill) => {
@@ -104,32 +106,25 @@ test('killed at any operation of a recovery, the next recovery comes to the same
     done++;
   });
   say(
-    `${shapes.length} shapes of recovery, killed at ${done} of ${kills.length} operations of theirs, ${since(startedAt)}`,
+    `${shapes.length} shapes of recovery, killed at ${done} of ${operations.length} operations of theirs, ` +
+      since(startedAt),
   );
   failed ||= problems.length > 0;
   assert.deepEqual(problems, []);
 });
 
 const takesAll = process.env['CRASH_ALL'] === '1';
-/** Of so many shapes of recovery `npm test` kills one again. */
-const RECOVERY_SAMPLE = 3;
-/** The first of a kind in a chapter are all different; later ones are much alike. */
-const FIRST_OF_A_CHAPTER = 2;
-/** A recovery has few of each kind, and there are many recoveries. */
-const FIRST_OF_A_RECOVERY = 1;
+/** Of so many operations of one kind `npm test` kills at one, and at one of each kind at least. */
+const SAMPLE = 24;
+/** The same for recoveries, which are much alike. */
+const RECOVERY_SAMPLE = 48;
 
 function chosen<K extends { readonly name: string; readonly torn?: boolean }>(
   kills: readonly K[],
-  first: number,
+  every: number,
 ): K[] {
-  const seen = new Map<string, number>();
-  return kills.filter(({ name, torn = false }) => {
-    if (only !== undefined) return name.includes(only);
-    const kind = `${kindOf(name)} ${torn}`;
-    const before = seen.get(kind) ?? 0;
-    seen.set(kind, before + 1);
-    return takesAll || before < first || before % 48 === 47;
-  });
+  if (only !== undefined) return kills.filter(({ name }) => name.includes(only));
+  return takesAll ? [...kills] : sampleOfKinds(kills, ({ name, torn }) => `${kindOf(name)} ${torn}`, every);
 }
 
 const since = (startedAt: number): string => `${((performance.now() - startedAt) / 1000).toFixed(1)} s`;

@@ -11,7 +11,8 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { eachAtOnce } from './children.ts';
 import { scratchFolder } from './folders.ts';
-import { CATCHERS, type Catcher, PLANTED, type PlantedBug } from './planted-bugs.ts';
+import { CATCHERS, type Catcher, type PlantedBug } from './planted/catchers.ts';
+import { PLANTED } from './planted-bugs.ts';
 import { straceMissing } from './strace.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -61,19 +61,19 @@ export async function playTables(
   return chapters;
 }
 
-/** Every kind of operation at most so often, from its first to its last; commits also half way. */
-export function tableKills(chapters: readonly TableChapter[], atMost: number): TableKill[] {
+/**
+ * Every kind of operation, commits also half way: all of each kind, or one. That one is the first, the middle or the last,
+ * by turns from kind to kind, so that together they spread over the workload.
+ */
+export function tableKills(chapters: readonly TableChapter[], takesAll: boolean): TableKill[] {
   const all = chapters.flatMap((chapter) =>
     chapter.names.map((name, index) => ({ chapter, at: index + 1, name, torn: false })),
   );
-  const some = [...Map.groupBy(all, ({ name }) => name).values()].flatMap((kills) => spread(kills, atMost));
+  const kinds = [...Map.groupBy(all, ({ name }) => name).values()];
+  const some = takesAll
+    ? all
+    : kinds.map((kills, kind) => kills[Math.round(((kind % 3) * (kills.length - 1)) / 2)] as TableKill);
   return some.flatMap((kill) => (kill.name === 'sql commit' ? [kill, { ...kill, torn: true }] : [kill]));
-}
-
-function spread<T>(items: readonly T[], atMost: number): T[] {
-  if (items.length <= atMost) return [...items];
-  const step = (items.length - 1) / (atMost - 1);
-  return Array.from({ length: atMost }, (_, n) => items[Math.round(n * step)] as T);
 }
 
 /** The database and folders after a kill, and a moment after the kill. */
@@ -118,28 +118,45 @@ export async function killTables(
   return recoverTables(crashed.case, crashed.time);
 }
 
-/** The same with a second kill in the recovery that follows, once at each kind of operation of it. */
-export async function killRecoveries(
+/** A second kill, in the recovery after a first one. */
+export interface TableRecoveryKill {
+  readonly root: string;
+  readonly crashed: Crashed;
+  /** Right before the n-th operation of the recovery, from 1. */
+  readonly at: number;
+  readonly name: string;
+}
+
+/** Runs the chapter into the kill, and a recovery to see what it does: the first of each kind of its operations. */
+export async function tableRecoveryKills(
   children: Children,
   root: string,
   server: TestServer,
   kill: TableKill,
-): Promise<{ readonly kills: number; readonly problems: string[] }> {
+): Promise<TableRecoveryKill[]> {
   const crashed = await crashAt(children, join(root, 'crashed'), server, kill);
-  const again = { CRASH_MODE: 'recover', CRASH_START: String(crashed.time) };
   const file = join(root, 'names.json');
   const whole = await beginCase(crashed.case, join(root, 'whole'), server);
-  const end = await children.run(whole.folders, { ...again, CRASH_DATABASE: whole.url, CRASH_NAMES: file });
+  const env = { ...recoverAt(crashed), CRASH_DATABASE: whole.url, CRASH_NAMES: file };
+  const end = await children.run(whole.folders, env);
   assert.equal(end.code, 0, end.stderr);
   const names = JSON.parse(fs.readFileSync(file, 'utf8')) as string[];
-  const problems: string[] = [];
-  const kinds = [...new Set(names)];
-  for (const name of kinds) {
-    const at = names.indexOf(name) + 1;
-    const copy = await beginCase(crashed.case, join(root, String(at)), server);
-    const second = await crash(children, copy, { ...again, CRASH_AT: String(at) }, name);
-    const found = await recoverTables(second.case, second.time);
-    problems.push(...found.map((problem) => `then before ${name} of the recovery: ${problem}`));
-  }
-  return { kills: kinds.length, problems };
+  return [...new Set(names)].map((name) => ({ root, crashed, at: names.indexOf(name) + 1, name }));
+}
+
+const recoverAt = ({ time }: Crashed): Record<string, string> => ({
+  CRASH_MODE: 'recover',
+  CRASH_START: String(time),
+});
+
+/** Kills a recovery, lets another brain follow, and says what is wrong then. */
+export async function killTableRecovery(
+  children: Children,
+  server: TestServer,
+  { root, crashed, at, name }: TableRecoveryKill,
+): Promise<string[]> {
+  const copy = await beginCase(crashed.case, join(root, String(at)), server);
+  const second = await crash(children, copy, { ...recoverAt(crashed), CRASH_AT: String(at) }, name);
+  const found = await recoverTables(second.case, second.time);
+  return found.map((problem) => `then before ${name} of the recovery: ${problem}`);
 }

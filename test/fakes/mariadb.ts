@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { connector, type Sql } from '../../src/stores/mariadb/sql.ts';
 import { needDebian } from './debian.ts';
+import { keptFolder } from './kept-folder.ts';
 
 const run = promisify(execFile);
 const START_MS = 60_000;
@@ -118,7 +119,7 @@ class PrivateServer implements OwnServer {
   }
 
   async make(): Promise<void> {
-    const template = join(tmpdir(), 'orchd-tests-mariadb');
+    const template = join(keptFolder(), 'orchd-tests-mariadb');
     await run('flock', [
       `${template}.lock`,
       'sh',

@@ -64,7 +64,10 @@ test('three nodes, one killed again and again: work goes on, nothing is lost, no
         if (event === 'error') assert.fail(`${id}: ${JSON.stringify(data)}`);
       }
       assert.match(result, /one.*two.*three/, id);
-      // Where its node was killed, a follower may come when the job has ended and its words are kept in the result alone.
+      // An executor forgets the words of an attempt whose end is durable, so whoever comes after it gets the end alone
+      // (relay.test.ts: "a follower of an ended job"). Here that happens when the job ends while the follower's node is
+      // down, and on a slow machine also between submit and follow. One that had heard a part before gets a reset, so
+      // there are all words or none.
       if (words.length > 0) assert.deepEqual(words, ['one', 'two', 'three'], id);
       jobsEnded++;
     }

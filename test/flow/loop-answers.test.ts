@@ -42,7 +42,7 @@ async function brainWithWorker(t: TestContext): Promise<HttpBrain> {
   return brain;
 }
 
-/** Sends each request some times; of these runs the shortest counts, see loop-fuzz.test.ts. */
+/** Sends each request until a run is short enough, some times at most: the shortest counts, see loop-fuzz.test.ts. */
 async function assertTurns(
   t: TestContext,
   next: () => Promise<LoopRequest>,
@@ -54,7 +54,7 @@ async function assertTurns(
   t.after(() => clock.stop());
   const factor = slowness();
   const runs: number[] = [];
-  for (let run = 0; run < RUNS; run++) {
+  while (runs.length < RUNS && !runs.some((ms) => ms <= MAX_TURN_MS)) {
     const request = await next();
     // The present turn is the test's own.
     await new Promise((resolve) => setImmediate(resolve));

@@ -29,7 +29,7 @@ function testBulks(size: string, body: string): void {
     try {
       const factor = slowness();
       const runs: number[] = [];
-      for (let run = 0; run < 3; run++) {
+      for (let run = 0; run < 3 && !runs.some((ms) => ms <= MAX_TURN_MS); run++) {
         await new Promise((resolve) => setImmediate(resolve));
         clock.takeLongest();
         const request = { port: brain.port, method: 'POST', path: '/v2/tasks', body, copies: BULKS };

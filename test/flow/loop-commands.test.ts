@@ -24,7 +24,7 @@ test('no payload keeps the loop busy for more than 50 ms while its command is st
   const factor = slowness();
   for (const name of PAYLOADS) {
     const runs: number[] = [];
-    for (let run = 0; run < 3; run++) {
+    for (let run = 0; run < 3 && !runs.some((ms) => ms <= MAX_TURN_MS); run++) {
       const job_id = `${PAYLOADS.indexOf(name)}-${run}`;
       const body = { name, field: 'payload', rest: { job_id, type: 'work' } };
       clock.takeLongest();

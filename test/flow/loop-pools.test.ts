@@ -35,7 +35,7 @@ for (const workers of ['ready', 'starting', 'draining', 'failed'] as const)
     const factor = slowness();
     const runs: number[] = [];
     const count = Number(process.env['POOL_WORKERS'] ?? MAX_POOL_WORKERS);
-    for (let run = 0; run < 3; run++) {
+    for (let run = 0; run < 3 && !runs.some((ms) => ms <= MAX_TURN_MS); run++) {
       await new Promise((resolve) => setImmediate(resolve));
       clock.takeLongest();
       await pool.report(count, workers);

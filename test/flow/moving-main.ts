@@ -1,4 +1,7 @@
-/** Moves a journal, and kills itself before the given effect on the target; without one it says how many there are. */
+/**
+ * Moves a journal, and kills itself before the given effect on the target. Without one it says how many effects there
+ * are, and how many of them come before the first and the last piece: in between the target is unfinished.
+ */
 
 import type { Disk, DiskFile } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
@@ -44,5 +47,6 @@ const counting: Disk = counted(disk, (name, value) =>
 const connect = async (): Promise<Sql> => counted(await connector(to)(), plain);
 const target = to.startsWith('mariadb:') ? tables(to, connect) : journal(to);
 
-await migrateBetween({ ...env, disk: counting }, journal(from), target, () => undefined);
-console.log(effects);
+const atPieces: number[] = [];
+await migrateBetween({ ...env, disk: counting }, journal(from), target, () => atPieces.push(effects));
+console.log(JSON.stringify({ effects, firstPiece: atPieces[0], lastPiece: atPieces.at(-1) }));

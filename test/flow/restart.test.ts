@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { JobView } from '../../src/index.ts';
+import type { Env, Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { engineOf } from '../fakes/engine-of.ts';
@@ -133,13 +134,14 @@ onStores(
   },
 );
 
-/** A clock on which the patience of a stop is over at once. */
-function withoutDrain() {
+/** DRAIN_MS of src/app/settings.ts: how long a stop waits for work that would be lost. */
+const DRAIN_MS = 10_000;
+
+/** Timers with which a stop waits no longer than a moment for work that never ends. */
+function withoutDrain(): Env {
   const real = realEnv();
-  const origin = real.clock.monotonic();
-  const begun = real.clock.now();
-  const passed = (): number => (real.clock.monotonic() - origin) * 100_000;
-  return { ...real, clock: { now: () => begun + passed(), monotonic: passed } };
+  const after: Timers['after'] = (ms, run) => real.timers.after(ms === DRAIN_MS ? 1 : ms, run);
+  return { ...real, timers: { ...real.timers, after } };
 }
 
 onStores('every start is a new epoch of the same owner', LASTING, async (t, data) => {

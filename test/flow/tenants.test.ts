@@ -175,7 +175,11 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
   'GET /v1/models/:id': [{ path: '/v1/models/tiny', status: 200 }],
   'GET /v2/meta/capabilities': [{ status: 200, answer: /^(?!.*"used")/ }],
   'GET /v2/meta/status': [
-    { status: 200, answer: /^(?!.*"(used|totals|ready)":)(?!.*"models":\[[^\]]*"waiting":)/ },
+    // The one `waiting` that is there counts jobs in that state, of the tenant alone; that of a model counts all tenants.
+    {
+      status: 200,
+      answer: /^(?!.*"(used|totals|ready)":)(?!.*"waiting":.*"waiting":)(?=.*"jobs":\{[^}]*"waiting":0)/,
+    },
   ],
   'GET /health': [{ status: 200 }],
   'GET /ready': [{ status: 200 }],
@@ -210,6 +214,18 @@ test('every route is global, or keeps what belongs to one tenant from another', 
     brain.routes.filter(({ scope }) => !scope).length,
     'no case is left over',
   );
+});
+
+test('the status counts the live jobs of the tenant alone, and for the operator those of all', async (t) => {
+  const { ask } = await stage(t);
+  const job = { prompt: 'x', not_before: 4e12 };
+  for (const who of ['lab', 'lab', 'acme'] as const)
+    assert.equal((await ask(who, 'POST', '/v2/tasks', job)).status, 202);
+  const queued = async (who: Caller): Promise<number> => {
+    const { text } = await ask(who, 'GET', '/v2/meta/status');
+    return (JSON.parse(text) as { jobs: { queued: number } }).jobs.queued;
+  };
+  assert.deepEqual([await queued('lab'), await queued('acme'), await queued('operator')], [2, 1, 3]);
 });
 
 test('a global route refuses an admin of any tenant but the default, before it reads the body', async (t) => {

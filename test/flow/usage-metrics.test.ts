@@ -52,11 +52,11 @@ async function spend({ orchestrator }: HttpBrain, provider: MeteredProvider): Pr
     await orchestrator.submit({ job_id, model, payload: { tries, max_tokens: 50 }, max_tries: 2 });
   await until(() => provider.used.has('stopped:1'));
   await orchestrator.cancel('stopped');
-  for (const [id] of JOBS) await within(orchestrator.wait(id), 10_000);
+  for (const [id] of JOBS) await within(orchestrator.wait(id));
   // A job that has left memory is read from the store when it is redriven, with the attempts that it has had.
   await until(() => orchestrator.reads.figures().jobs.dead === 0);
   await orchestrator.redrive('dead');
-  await within(orchestrator.wait('dead'), 10_000);
+  await within(orchestrator.wait('dead'));
 }
 
 /** What one model has used: tokens in and out, its cost, and the part of the cost that is assumed. */

@@ -43,12 +43,12 @@ async function spend({ orchestrator }: HttpBrain, provider: MeteredProvider): Pr
     const more = tags ? { tags } : {};
     await orchestrator.submit({ job_id, agent, model: 'm', payload: { tries }, max_tries, ...more });
   }
-  await within(orchestrator.wait('plain'), 10_000);
-  await within(orchestrator.wait('twice'), 10_000);
-  await within(orchestrator.wait('never'), 10_000);
+  await within(orchestrator.wait('plain'));
+  await within(orchestrator.wait('twice'));
+  await within(orchestrator.wait('never'));
   await until(async () => provider.used.has('open:2') && provider.used.has('stopped:1'));
   await orchestrator.cancel('stopped');
-  await within(orchestrator.wait('stopped'), 10_000);
+  await within(orchestrator.wait('stopped'));
 }
 
 /** What the provider will bill for the executions that have ended. */

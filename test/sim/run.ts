@@ -5,10 +5,19 @@ import { simulate } from './simulate.ts';
 
 const USAGE = `usage: npm run sim -- [--seeds N] [--from N]   N worlds, 1000 by default, from a seed on
        npm run sim -- --seed N                 one world again
-       npm run sim -- --gateway ...            worlds with a gateway and a provider that bills`;
+       npm run sim -- --gateway ...            worlds with a gateway and a provider that bills
+       npm run sim -- --stop ...               no further world after one that failed`;
+
+interface Worlds {
+  readonly first: number;
+  readonly count: number;
+  readonly world: typeof simulate;
+  /** No further world after one that failed. */
+  readonly stops: boolean;
+}
 
 /** Which worlds; a wrong call is told in a line, and ends here. */
-function asked(): { readonly first: number; readonly count: number; readonly world: typeof simulate } {
+function asked(): Worlds {
   try {
     const { values } = parseArgs({
       options: {
@@ -16,17 +25,19 @@ function asked(): { readonly first: number; readonly count: number; readonly wor
         seed: { type: 'string' },
         from: { type: 'string' },
         gateway: { type: 'boolean', default: false },
+        stop: { type: 'boolean', default: false },
       },
     });
     const world = values.gateway ? simulateGateway : simulate;
+    const { stop: stops } = values;
     const whole = (name: 'seeds' | 'seed' | 'from', otherwise: number): number => {
       const text = values[name] ?? String(otherwise);
       if (!/^[1-9]\d{0,14}$/.test(text))
         throw new Error(`--${name} needs a whole number from 1, not "${text}"`);
       return Number(text);
     };
-    if (values.seed !== undefined) return { first: whole('seed', 1), count: 1, world };
-    return { first: whole('from', 1), count: whole('seeds', 1000), world };
+    if (values.seed !== undefined) return { first: whole('seed', 1), count: 1, world, stops };
+    return { first: whole('from', 1), count: whole('seeds', 1000), world, stops };
   } catch (error) {
     // Node's message explains at length how to pass such a word on.
     console.error(`sim: ${(error as Error).message.split('. ')[0]}.\n${USAGE}`);
@@ -34,13 +45,13 @@ function asked(): { readonly first: number; readonly count: number; readonly wor
   }
 }
 
-const { first, count, world } = asked();
+const { first, count, world, stops } = asked();
 const started = performance.now();
 const totals = { events: 0, crashes: 0, powerCuts: 0, jobs: 0, runs: 0 };
 const faults: Record<string, number> = {};
 let failures = 0;
 
-for (let seed = first; seed < first + count; seed++) {
+for (let seed = first; seed < first + count && !(stops && failures > 0); seed++) {
   try {
     const outcome = await world(seed);
     for (const key of Object.keys(totals) as (keyof typeof totals)[]) totals[key] += outcome[key];

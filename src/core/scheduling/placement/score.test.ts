@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { slowness } from '../../../../test/fakes/loop-clock.ts';
 import type { PlacementAlgorithm } from '../../settings.ts';
 import { choose, type PlacementCandidate, type PlacementOptions } from './score.ts';
 
@@ -175,6 +176,7 @@ test('a thousand candidates are compared in well under 0.2 ms', (t) => {
       region: at % 3 === 0 ? 'east' : 'west',
     })),
   );
+  const factor = slowness();
   for (const algorithm of ALGORITHMS) {
     const runs: number[] = [];
     for (let n = 0; n < 300; n++) {
@@ -184,6 +186,6 @@ test('a thousand candidates are compared in well under 0.2 ms', (t) => {
     }
     const median = runs.sort((a, b) => a - b)[150]!;
     t.diagnostic(`${algorithm}: ${(median * 1000).toFixed(0)} µs`);
-    assert.ok(median < 0.2, `${algorithm}: ${median} ms`);
+    assert.ok(median / factor < 0.2, `${algorithm}: ${median} ms, machine ${factor.toFixed(2)}`);
   }
 });

@@ -1,0 +1,55 @@
+/** What a planted bug is, and the suites that notice one. */
+
+export interface Catcher {
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const killedAt = (name: string): Catcher => ({
+  args: ['test/crash/kill.test.ts'],
+  env: { CRASH_ONLY: name },
+});
+
+export const CATCHERS = {
+  /** The order of what happens, and the invariants, over one whole run. */
+  order: { args: ['test/crash/order.test.ts'] },
+  killWhileWaiting: killedAt('history put'),
+  killAfterOffer: killedAt('point effect:after-offer'),
+  killAfterCheckpoint: killedAt('point checkpoint:after-manifest'),
+  killInRename: killedAt('rename checkpoint'),
+  fence: { args: ['test/crash/fence.test.ts'] },
+  killInFrame: killedAt('write log/0000000000000001.log'),
+  simulation: { args: ['test/sim/run.ts', '--seeds', '100', '--stop'] },
+  /** For bugs that show in one world of a hundred. */
+  longSimulation: { args: ['test/sim/run.ts', '--seeds', '400', '--stop'] },
+  killInStatements: { args: ['test/crash/kill-mariadb.test.ts'], env: { CRASH_ONLY: 'orchestrator_audit' } },
+  lostEnd: { args: ['test/crash/lost-end.test.ts'] },
+  commands: { args: ['src/backends/local/command/cleaner.test.ts'] },
+  clock: { args: ['src/runtime/brain-clock.test.ts'] },
+  copies: { args: ['test/flow/copies.test.ts'] },
+  doctor: { args: ['src/stores/journal/doctor/redrive.test.ts'] },
+  forward: { args: ['src/api/forward.test.ts'] },
+  strace: { args: ['test/crash/strace.test.ts'], env: { CI: '1' } },
+  /** Brain, gateway and a provider that bills, under faults. */
+  gatewaySimulation: { args: ['test/sim/run.ts', '--gateway', '--seeds', '100', '--stop'] },
+  gatewayCore: { args: ['src/daemons/gateway/core.test.ts'] },
+  gatewaySeats: { args: ['test/flow/gateway-source.test.ts'] },
+  providers: { args: ['test/flow/provider-faults.test.ts'] },
+  prices: { args: ['src/model/price.test.ts'] },
+  starts: { args: ['src/core/scheduling/start.test.ts'] },
+  spent: { args: ['src/core/admission/spent.test.ts'] },
+  gates: { args: ['src/core/queue/gate-lists.test.ts'] },
+  breaker: { args: ['src/core/attempts/provider-fault.test.ts'] },
+  waits: { args: ['src/core/attempts/waiting.test.ts'] },
+  bodies: { args: ['src/stores/journal/blob-use.test.ts'] },
+} as const satisfies Record<string, Catcher>;
+
+export interface PlantedBug {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  readonly catcher: keyof typeof CATCHERS;
+  /** The message that the catcher must fail with: failing for another reason does not count. */
+  readonly says: RegExp;
+}

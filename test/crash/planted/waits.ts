@@ -1,0 +1,61 @@
+/** Jobs that wait for an instant, for other jobs or for their batch. */
+import type { PlantedBug } from './catchers.ts';
+
+export const WAITS_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a step of the wall clock is believed at once',
+    file: 'src/runtime/brain-clock.ts',
+    find: 'const STAND_MS = 60_000;\n',
+    replace: 'const STAND_MS = 0;\n',
+    catcher: 'clock',
+    says: /that is taken back within a minute changes nothing/,
+  },
+  {
+    name: 'brain time is stepped, and the waits of the engine are not',
+    file: 'src/core/engine/brain.ts',
+    find: "  'clock-step': (turn, { byMs }) => moveInstants(turn, byMs),\n",
+    replace: "  'clock-step': () => undefined,\n",
+    catcher: 'simulation',
+    says: /everything ends once faults stop/,
+  },
+  {
+    name: 'a bad end releases the jobs that wait for it',
+    file: 'src/core/attempts/dependencies.ts',
+    find: '  if (awaited.end !== undefined && !isMet(entry.ask, awaited.end)) {',
+    replace: '  if (awaited.end === undefined && !isMet(entry.ask, awaited.end)) {',
+    catcher: 'simulation',
+    says: /was claimed while job-\d+, which it waits for, is (?:dead|cancelled)/,
+  },
+  {
+    name: 'a redriven job stays counted as dead in its batch',
+    file: 'src/core/engine/jobs.ts',
+    find: '    noteRedriven(turn, entry);\n',
+    replace: '',
+    catcher: 'simulation',
+    says: /batch batch-\d counts/,
+  },
+  {
+    name: 'a wake is lost at a restart',
+    file: 'src/core/state/end-waiters.ts',
+    find: '    this.#noteWakeable(entry);\n  }\n\n  /** Removes',
+    replace: '  }\n\n  /** Removes',
+    catcher: 'waits',
+    says: /✖ a job whose jobs have ended goes on after a restart/,
+  },
+  {
+    name: 'the jobs of a wait are not admitted in the commit of the wait',
+    file: 'src/core/engine/ends.ts',
+    find: 'admitChildren(turn, end.entry, end.children);\n',
+    replace: 'admitChildren(turn, end.entry, []);\n',
+    catcher: 'waits',
+    says: /✖ gives up its attempt, keeps its state, and has its jobs admitted in the same commit/,
+  },
+  {
+    name: 'what a waiting job keeps is collected as garbage',
+    file: 'src/model/kept-body.ts',
+    find: 'result ?? wait?.state;',
+    replace: 'result ?? (wait?.woken ? wait.state : undefined);',
+    catcher: 'bodies',
+    says: /✖ what a waiting job keeps counts until it keeps something else/,
+  },
+];
