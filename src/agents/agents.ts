@@ -1,6 +1,7 @@
 /** The agents of a brain: their definitions and tools, and the backends that run them and call their tools. */
 import { FunctionBackend, type FunctionContext } from '../backends/local/functions.ts';
 import type { AgentConfig } from '../config/agents.ts';
+import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { Env } from '../kit/env/env.ts';
 import { stableHash } from '../kit/hash.ts';
@@ -26,7 +27,7 @@ const TOOL_SLOTS = 64;
 export interface AgentsParts extends Pick<RunnerParts, 'onDefect'> {
   readonly env: Env;
   readonly logger: Logger | undefined;
-  readonly agents: readonly AgentConfig[];
+  readonly agents: ResolvedConfig['agents'];
   readonly folders?: ToolSources['folders'];
   readonly tools?: readonly Tool[];
 }
@@ -104,9 +105,12 @@ export class Agents {
   }
 }
 
-function knownAgents(agents: readonly AgentConfig[], sources: ToolSources): ReadonlyMap<string, KnownAgent> {
+function knownAgents(
+  agents: ResolvedConfig['agents'],
+  sources: ToolSources,
+): ReadonlyMap<string, KnownAgent> {
   const known = new Map<string, KnownAgent>();
-  for (const agent of agents) {
+  for (const agent of agents as readonly AgentConfig[]) {
     const { files: _files, http: _http, ...definition } = agent;
     if (known.has(agent.name))
       throw new OrchdError('INVALID_PARAMS', `two agents have the name "${agent.name}"`, { field: 'agents' });

@@ -3,7 +3,6 @@ import { resolve } from 'node:path';
 import { Agents } from '../agents/agents.ts';
 import type { Tool } from '../agents/tools/tool.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../backends/local/functions.ts';
-import type { AgentConfig } from '../config/agents.ts';
 import { loadConfig } from '../config/load.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend, BackendSource } from '../core/ports/backend.ts';
@@ -77,7 +76,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const agents = new Agents({
     env,
     logger,
-    agents: config.agents as readonly AgentConfig[],
+    agents: config.agents,
     folders: { data: resolve(folder) },
     tools: options.tools ?? [],
   });

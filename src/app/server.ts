@@ -3,7 +3,6 @@ import { dirname, join, resolve } from 'node:path';
 import { Agents } from '../agents/agents.ts';
 import { apiRoutes } from '../api/api.ts';
 import { isLoopbackHost } from '../config/address.ts';
-import type { AgentConfig } from '../config/agents.ts';
 import { ByteRoom } from '../kit/byte-room.ts';
 import { diskErrorCode, type Env } from '../kit/env/env.ts';
 import { MeasuredDisk } from '../kit/env/measured-disk.ts';
@@ -59,7 +58,7 @@ const agentsOf = ({ config, logger, data }: ServerOptions, env: Env): Agents =>
   new Agents({
     env,
     logger,
-    agents: config.agents as readonly AgentConfig[],
+    agents: config.agents,
     folders: { data: resolve(data) },
   });
 

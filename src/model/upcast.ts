@@ -185,6 +185,8 @@ export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKin
   if (wanted === undefined) {
     throw new OrchdError('STORE_TOO_NEW', `a record of kind "${kind}" is not known to this version of orchd`);
   }
+  if (!Number.isInteger(stored.v))
+    throw new OrchdError('STORE_CORRUPT', `a ${kind} record has no known version (${stored.v})`);
   let record = stored;
   while (record.v < wanted) {
     const step = UPCASTERS[kind]?.[record.v];

@@ -5,7 +5,6 @@ import type { Tool } from '../../src/agents/tools/tool.ts';
 import { apiRoutes } from '../../src/api/api.ts';
 import { runtimeSettings } from '../../src/app/settings.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
-import type { AgentConfig } from '../../src/config/agents.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
 import type { PoolManagers } from '../../src/core/ports/pools.ts';
@@ -75,7 +74,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
   const agents = new Agents({
     env,
     logger,
-    agents: config.agents as readonly AgentConfig[],
+    agents: config.agents,
     tools: options.tools ?? [],
   });
   const orchestrator: Orchestrator = new Orchestrator({

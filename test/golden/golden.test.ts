@@ -234,11 +234,11 @@ const NEWER: Readonly<Record<string, (folder: string) => Promise<void>>> = {
     await writeManifest(env.disk, where, { ...manifest, format: 2 });
   },
   'with a record of a newer version in the log': (folder) =>
-    addChange(folder, ['job', 'waiting', { v: 2, state: 'queued', attempt: 0, tries: 0 }, 'test']),
+    addChange(folder, ['job', 'waiting', { v: 3, state: 'queued', attempt: 0, tries: 0 }, 'test']),
   'with a record of an unknown kind in the log': (folder) =>
     addChange(folder, ['saga', 'gpu-0', { v: 1, until: 1 }, 'test']),
   'with a record of a newer version in the checkpoint': (folder) =>
-    changePart(folder, '"job":{"v":1', '"job":{"v":2'),
+    changePart(folder, '"job":{"v":1', '"job":{"v":3'),
 };
 
 for (const [what, change] of Object.entries(NEWER)) {
