@@ -2,6 +2,7 @@
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { cancelJob, expire } from './ending.ts';
+import { cancelOne, someToCancel } from './operator-commands.ts';
 import { kill, lost, timedOut } from './progress.ts';
 import { leaveAfterWait } from './rerouting.ts';
 import { wakeJob } from './waiting.ts';
@@ -34,13 +35,20 @@ function wake(turn: Turn, entry: JobEntry): void {
     return;
   }
   if (job.state === 'waiting') {
-    if (pastDeadline) expire(turn, entry);
+    if (pastDeadline) expireWaiting(turn, entry);
     else wakeJob(turn, entry, 'time');
     return;
   }
   if (!open) return;
   if (open.kill) return giveUpWaiting(turn, entry, pastDeadline);
   kill(turn, entry, pastDeadline ? 'deadline' : 'timeout');
+}
+
+/** The jobs that it waits for were for it alone: nobody wants their results any more. */
+function expireWaiting(turn: Turn, entry: JobEntry): void {
+  expire(turn, entry);
+  const { jobs } = someToCancel(turn.state.roster.descendants(entry.uid), 'oldest');
+  for (const below of jobs) cancelOne(turn, below, 'deadline');
 }
 
 /** A kill was not confirmed in time: the job moves on. Of an ended job the attempt keeps its slot until its end is confirmed. */

@@ -144,6 +144,21 @@ describe('a job that waits', () => {
     assert.deepEqual([kit.state('run'), kit.job('run').job.reason], ['dead', 'expired']);
   });
 
+  test('that dies at its deadline takes the jobs below it along', () => {
+    const kit = running({ deadline_ms: 3000 }, 1);
+    kit.end('run', waits(['run.1', 'run.2']));
+    kit.accept('run.1');
+    kit.submit('other', { type: 'part' });
+    kit.pass(3000);
+    assert.deepEqual(
+      [kit.state('run'), kit.state('run.2'), kit.state('other')],
+      ['dead', 'cancelled', 'queued'],
+    );
+    assert.equal(kit.job('run.1').job.cancel?.by, 'deadline');
+    kit.end('run.1', STOPPED);
+    assert.equal(kit.state('run.1'), 'cancelled');
+  });
+
   test('does not wait after a cancel, and has no jobs admitted', () => {
     const kit = running();
     kit.step({ type: 'cancel', uid: 'run', by: 'somebody' });
