@@ -1,4 +1,6 @@
 /** The brain that the crash tests run: the real runtime and store with limits so small that everything happens. */
+
+import type { Backend } from '../../src/core/ports/backend.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import { Orchestrator, type RuntimeSettings } from '../../src/runtime/orchestrator.ts';
@@ -90,6 +92,8 @@ export interface BrainOptions {
   /** The data are rows in a database, reached like this, and not in the folder. */
   readonly connect?: Connect;
   readonly engine?: Partial<EngineSettings>;
+  /** Backends instead of the ledger's; they may ask the brain. */
+  readonly backends?: (brain: () => Orchestrator) => readonly Backend[];
 }
 
 export interface Brain {
@@ -126,11 +130,12 @@ export function buildBrain(env: Env, folders: Folders, options: BrainOptions): B
   const store = connect
     ? new MariaDbStore(env, { connect })
     : buildStore(env, folders.data, options, (message) => warnings.push(message));
-  const backend = new LedgerBackend(env, { folder: folders.ledger, ...options.ledger });
-  const orchestrator = new Orchestrator({
+  const backends =
+    options.backends ?? (() => [new LedgerBackend(env, { folder: folders.ledger, ...options.ledger })]);
+  const orchestrator: Orchestrator = new Orchestrator({
     env,
     store,
-    backends: [backend],
+    backends: backends(() => orchestrator),
     settings: settings(options.pace, options.engine ?? {}),
   });
   return { orchestrator, warnings };

@@ -8,12 +8,14 @@ import type { LimitSpec } from '../../src/model/limit-records.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import type { SubmitRequest } from '../../src/model/submit.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import type { Folders } from './folders.ts';
 import { type LedgerLine, readLedger, type Work } from './ledger.ts';
+import type { Played, World } from './world.ts';
 
 const MAX_TOKENS = 10;
 const PER_REQUEST = 5;
 /** What one attempt may cost at most. */
-export const BOUND = MAX_TOKENS + PER_REQUEST;
+const BOUND = MAX_TOKENS + PER_REQUEST;
 const JOBS = 50;
 export const BUDGET = 20 * BOUND;
 const TREE_BUDGET = 6 * BOUND;
@@ -32,7 +34,7 @@ export const ENGINE: Partial<EngineSettings> = {
 };
 
 /** The scopes whose budgets are checked, and which jobs draw on them. */
-export const BUDGETS = [
+const BUDGETS = [
   { scope: 'global', budget: BUDGET, has: (_: string): boolean => true },
   {
     scope: 'root:default/top',
@@ -74,7 +76,7 @@ export async function submitAll(brain: Orchestrator): Promise<void> {
 }
 
 /** Waits until no job is left that could run. */
-export async function untilEnded(brain: Orchestrator, sleep: (ms: number) => Promise<void>): Promise<void> {
+async function untilEnded(brain: Orchestrator, sleep: (ms: number) => Promise<void>): Promise<void> {
   const { jobs } = Orchestrator.engineOf(brain).state;
   while ([...jobs.values()].some(({ job, open }) => !isTerminal(job.state) || open)) await sleep(20);
 }
@@ -117,6 +119,20 @@ export function moneyProblems(brain: Orchestrator, lines: readonly LedgerLine[])
   });
 }
 
-/** How many executions were started: a test that starts too few shows nothing. */
-export const startsIn = (ledgerFolder: string): number =>
-  readLedger(ledgerFolder).filter(({ is }) => is === 'start').length;
+/** How many executions were started. */
+const startsIn = ({ ledger }: Folders): number =>
+  readLedger(ledger).filter(({ is }) => is === 'start').length;
+
+/** The client asks for everything, again after a death, and all jobs come to their end. */
+async function play(brain: Orchestrator, { sleep }: Played): Promise<void> {
+  await submitAll(brain);
+  await untilEnded(brain, sleep);
+}
+
+export const budget: World = {
+  options: () => ({ ledger: { slots: SLOTS }, engine: ENGINE }),
+  play,
+  done: startsIn,
+  atLeast: 20,
+  problems: (brain, { ledger }) => moneyProblems(brain, readLedger(ledger)),
+};

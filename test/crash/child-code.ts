@@ -20,6 +20,7 @@ export function makeChildCode(folder: string): string {
       if (!file.endsWith('.test.ts')) strip(join(ROOT, part, file), folder);
     }
   }
+  strip(join(ROOT, 'test/fakes/scripted-model.ts'), folder);
   fs.writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
   const stub = join(folder, 'node_modules/typebox');
   fs.mkdirSync(stub, { recursive: true });

@@ -1,0 +1,21 @@
+/** A workload whose brain is killed at every kind of operation, and what must be true afterwards. */
+import type { Env } from '../../src/kit/env/env.ts';
+import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import type { BrainOptions } from './brain.ts';
+import type { Folders } from './folders.ts';
+
+export interface Played {
+  readonly folders: Folders;
+  readonly sleep: (ms: number) => Promise<void>;
+}
+
+export interface World {
+  options(env: Env, played: Played): Partial<BrainOptions>;
+  /** Asks for everything, again after a death; returns when all of it has ended. */
+  play(brain: Orchestrator, played: Played): Promise<void>;
+  /** How much was done, by those outside the brain. */
+  done(folders: Folders): number;
+  /** A whole play that does less shows nothing. */
+  readonly atLeast: number;
+  problems(brain: Orchestrator, folders: Folders): string[] | Promise<string[]>;
+}

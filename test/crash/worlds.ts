@@ -1,0 +1,7 @@
+/** The worlds by name, for the process in which one is played. */
+import { agentRun } from './agent-world.ts';
+import { budget } from './budget-world.ts';
+import type { World } from './world.ts';
+
+export const WORLDS = { budget, 'agent-run': agentRun } as const satisfies Record<string, World>;
+export type WorldName = keyof typeof WORLDS;
