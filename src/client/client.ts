@@ -27,7 +27,13 @@ import { ClientError } from './client-error.ts';
 import type { PatienceOptions } from './patience.ts';
 import type { Requests } from './requests.ts';
 import { type RunEvent, type RunRequest, runEvents, startRun } from './runs.ts';
-import { type JobSource, type LineAnswer, type SubmitLinesOptions, submitLines } from './submit-lines.ts';
+import {
+  type JobSource,
+  type LineAnswer,
+  randomId,
+  type SubmitLinesOptions,
+  submitLines,
+} from './submit-lines.ts';
 import { type LedgerOptions, readLedger, type UsageRequest, usageQuery } from './usage.ts';
 
 export type { BatchResult, ResultsOptions, WaitOptions } from './batches.ts';
@@ -181,7 +187,9 @@ export class OrchdClient {
 
   /** Starts a run of an agent; over a lost connection too, without starting a second one. */
   startRun(agent: string, request: RunRequest, options: PatienceOptions = {}): Promise<StartedRun> {
-    return startRun(this.#requests, agent, request, options);
+    const body = { run_id: `run-${randomId().slice(0, 16)}`, ...request };
+    const path = `/v2/agents/${encodeURIComponent(agent)}/runs`;
+    return startRun(() => this.#call('POST', path, body), options);
   }
 
   run(runId: string): Promise<RunView> {

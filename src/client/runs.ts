@@ -21,29 +21,19 @@ export interface RunEvent {
 /** Failures of a connection before a request was sent. */
 const NEVER_SENT: readonly unknown[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'];
 
-const START_TIMEOUT_MS = 30_000;
-
 /**
- * Starts a run. The request has an id for the run, so it is sent again after a connection was lost, while the brain
- * restarts too: the same id starts no second run.
+ * Sends the request for a run, and again after a connection was lost, while the brain restarts too. The request has the id
+ * of the run: the same id starts no second run.
  */
 export async function startRun(
-  requests: Requests,
-  agent: string,
-  request: RunRequest,
+  send: () => Promise<StartedRun>,
   options: PatienceOptions,
 ): Promise<StartedRun> {
   const patience = new Patience(options);
-  const body = JSON.stringify({ run_id: newRunId(), ...request });
   for (let isSent = false; ; ) {
     try {
-      const headers = { 'content-type': 'application/json' };
-      const path = `/v2/agents/${encodeURIComponent(agent)}/runs`;
-      const signal = AbortSignal.timeout(START_TIMEOUT_MS);
-      const response = await requests.send(path, { method: 'POST', headers, body, signal });
-      return (await response.json()) as StartedRun;
-    } catch (thrown) {
-      const error = thrown instanceof ClientError ? thrown : requests.broken(thrown as Error);
+      return await send();
+    } catch (error) {
       isSent ||= wasSent(error);
       // A request that was refused, or never sent, is for the caller to repeat.
       if (!isSent || !isOutage(error)) throw error;
@@ -53,17 +43,14 @@ export async function startRun(
   }
 }
 
-function wasSent(error: Error): boolean {
+function wasSent(error: unknown): boolean {
   if (!(error instanceof ClientError) || error.status !== 0) return false;
   const cause = (error.cause as Error | undefined)?.cause as { code?: unknown } | undefined;
   return !NEVER_SENT.includes(cause?.code);
 }
 
-const isOutage = (error: Error): boolean =>
+const isOutage = (error: unknown): boolean =>
   error instanceof ClientError && error.retriable && (error.status === 0 || error.status >= 500);
-
-const newRunId = (): string =>
-  `run-${Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 
 /**
  * Yields the events of a run until its end. After a lost connection it goes on behind the last event that has an id.
