@@ -57,15 +57,18 @@ function start(parts: AgentAnswerParts, call: Call, { agent, parsed, request }: 
   return submitJob(parts, call, runRequestOf(call, parsed, agent, request), caller);
 }
 
-const headOf = (parts: AgentAnswerParts, job: SubmittedJob, { parsed }: AgentChat): CompletionHead => ({
+const headOf = (job: SubmittedJob, created: number, { parsed }: AgentChat): CompletionHead => ({
   jobId: job.submitted.job_id,
-  created: Math.floor(parts.env.clock.now() / 1000),
+  created,
   model: parsed.model,
 });
+
+const nowInSeconds = ({ env }: AgentAnswerParts): number => Math.floor(env.clock.now() / 1000);
 
 async function whole(parts: AgentAnswerParts, call: Call, chat: AgentChat): Promise<AgentAnswer> {
   const disconnected = Promise.withResolvers<void>();
   call.onDisconnect(() => disconnected.resolve());
+  const created = nowInSeconds(parts);
   const job = await start(parts, call, chat);
   try {
     const { result } = await collectOutput(job, (run) => void disconnected.promise.then(run));
@@ -73,7 +76,7 @@ async function whole(parts: AgentAnswerParts, call: Call, chat: AgentChat): Prom
     const { tenant } = call.identity;
     const kept = result.large ? (await orchestrator.get(job.submitted.job_id, tenant)).result : result.value;
     const completed = await completedRun(orchestrator, tenant, kept as RunResult, job.submitted.job_id);
-    const body = CHAT_FORMAT.whole(headOf(parts, job, chat), completed.text ?? '', completed);
+    const body = CHAT_FORMAT.whole(headOf(job, created, chat), completed.text ?? '', completed);
     return { status: 200, headers: job.headers, body };
   } catch (error) {
     if (!(error instanceof OrchdError)) throw error;
@@ -91,7 +94,7 @@ async function streamed(parts: AgentAnswerParts, call: Call, chat: AgentChat): P
     const { orchestrator, env, heartbeatMs } = parts;
     const stream = new AgentStream({
       job,
-      chunks: CHAT_FORMAT.chunks(headOf(parts, job, chat), includeUsage),
+      chunks: CHAT_FORMAT.chunks(headOf(job, nowInSeconds(parts), chat), includeUsage),
       includeUsage,
       orchestrator,
       env,
