@@ -63,7 +63,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const newId = (): string => ids.next(options.env.clock.now());
   const { env, heartbeatMs } = options;
   const results = new LargeResults(options.answerRoom, env.timers);
-  const models = listedModels(orchestrator, Math.floor(env.clock.now() / 1000));
+  const models = listedModels(orchestrator, options.agents, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
     ...taskRoutes(orchestrator, newId, openStreams, env.timers),
     ...bulkCommandRoutes(orchestrator),
@@ -85,6 +85,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
       orchestrator,
       env,
       heartbeatMs,
+      agents: options.agents,
       models,
       openStreams,
       disconnects,

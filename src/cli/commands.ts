@@ -54,6 +54,16 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/submit.ts')).submit,
   },
   {
+    name: 'agents',
+    summary: 'List the agents that can be run',
+    load: async () => (await import('./commands/agents.ts')).agents,
+  },
+  {
+    name: 'run',
+    summary: 'Run an agent, and print what it says',
+    load: async () => (await import('./commands/run.ts')).runAgent,
+  },
+  {
     name: 'wait',
     summary: 'Wait until batches and jobs have ended',
     load: async () => (await import('./commands/wait.ts')).wait,

@@ -9,6 +9,7 @@ import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { RouteView } from '../model/http/routes.ts';
+import type { AgentView, RunView, StartedRun } from '../model/http/runs.ts';
 import type { Status } from '../model/http/status.ts';
 import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
@@ -23,12 +24,21 @@ import {
   waitForBatch,
 } from './batches.ts';
 import { ClientError } from './client-error.ts';
+import type { PatienceOptions } from './patience.ts';
 import type { Requests } from './requests.ts';
-import { type JobSource, type LineAnswer, type SubmitLinesOptions, submitLines } from './submit-lines.ts';
+import { type RunEvent, type RunRequest, runEvents, startRun } from './runs.ts';
+import {
+  type JobSource,
+  type LineAnswer,
+  randomId,
+  type SubmitLinesOptions,
+  submitLines,
+} from './submit-lines.ts';
 import { type LedgerOptions, readLedger, type UsageRequest, usageQuery } from './usage.ts';
 
 export type { BatchResult, ResultsOptions, WaitOptions } from './batches.ts';
 export { ClientError } from './client-error.ts';
+export type { RunEvent, RunRequest } from './runs.ts';
 export type { JobLine, JobSource, LineAnswer, SubmitLinesOptions } from './submit-lines.ts';
 export type { LedgerOptions, UsageRequest, UsageWindow } from './usage.ts';
 
@@ -169,6 +179,26 @@ export class OrchdClient {
    */
   ledger(options: LedgerOptions = {}): AsyncGenerator<LedgerLine> {
     return readLedger(this.#requests, options);
+  }
+
+  async agents(): Promise<readonly AgentView[]> {
+    return (await this.#call<{ agents: AgentView[] }>('GET', '/v2/agents')).agents;
+  }
+
+  /** Starts a run of an agent; over a lost connection too, without starting a second one. */
+  startRun(agent: string, request: RunRequest, options: PatienceOptions = {}): Promise<StartedRun> {
+    const body = { run_id: `run-${randomId().slice(0, 16)}`, ...request };
+    const path = `/v2/agents/${encodeURIComponent(agent)}/runs`;
+    return startRun(() => this.#call('POST', path, body), options);
+  }
+
+  run(runId: string): Promise<RunView> {
+    return this.#call('GET', `/v2/runs/${encodeURIComponent(runId)}`);
+  }
+
+  /** Yields the events of a run until its end, over lost connections and restarts of the brain. */
+  runEvents(runId: string, options: PatienceOptions = {}): AsyncGenerator<RunEvent> {
+    return runEvents(this.#requests, runId, options);
   }
 
   health(): Promise<Health> {

@@ -2,6 +2,7 @@
 export type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
 export type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
 export type { PoolView } from '../model/http/pools.ts';
+export type { AgentView, RunView, StartedRun } from '../model/http/runs.ts';
 export type { Status } from '../model/http/status.ts';
 export {
   type BatchResult,
@@ -13,6 +14,8 @@ export {
   type LineAnswer,
   OrchdClient,
   type ResultsOptions,
+  type RunEvent,
+  type RunRequest,
   type SubmitLinesOptions,
   type TaskEvent,
   type WaitOptions,

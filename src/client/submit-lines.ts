@@ -68,7 +68,7 @@ const textOf = (job: JobLine): string =>
   typeof job === 'string' ? job : JSON.stringify({ job_id: randomId(), ...job });
 
 /** crypto.randomUUID() is missing in pages that were loaded over plain HTTP. */
-const randomId = (): string =>
+export const randomId = (): string =>
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join(
     '',
   );

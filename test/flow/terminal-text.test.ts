@@ -126,6 +126,7 @@ const pool = {
     },
   ],
 };
+const agent = { name: HOSTILE, model: HOSTILE, tools: [HOSTILE], version: HOSTILE, description: HOSTILE };
 const routes = [
   {
     route: HOSTILE,
@@ -150,6 +151,8 @@ const EVENTS = [
   ['queued', { job_id: HOSTILE }],
   [HOSTILE.replace(/[\r\n]/g, ''), { text: HOSTILE }],
   ['token', { t: HOSTILE, i: 0 }],
+  ['step', { step: 2, jobs: [HOSTILE] }],
+  ['tool_result', { job_id: HOSTILE, result: { ok: false, text: HOSTILE } }],
   ['reset', { attempt: 2 }],
   ['token', { t: HOSTILE, i: 0 }],
   ['error', { job_id: HOSTILE, state: 'dead', code: HOSTILE, message: HOSTILE }],
@@ -188,6 +191,10 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     send(404, { error: { code: 'NOT_FOUND', message: HOSTILE, next: HOSTILE, retriable: false } });
   } else if (url === '/v2/meta/status') {
     send(200, status);
+  } else if (url === '/v2/agents') {
+    send(200, { agents: [agent] });
+  } else if (/^\/v2\/agents\/.*\/runs$/.test(url)) {
+    send(202, { run_id: HOSTILE, agent: HOSTILE });
   } else if (url === '/v2/catalog/routes') {
     send(200, { routes });
   } else if (url.startsWith('/v2/catalog/routes/')) {
@@ -244,6 +251,15 @@ const tokens = JSON.stringify({
 
 /** Calls of every command with hostile text wherever a command takes or gets one; `URL` stands for the server. */
 const CALLS: Record<string, () => string[][]> = {
+  agents: () => [[...at()], [HOSTILE, ...at()], ['missing', ...at()]],
+  run: () => [
+    ['helper', HOSTILE, ...at()],
+    ['helper', HOSTILE, '--detach', ...at()],
+    ['helper', HOSTILE, '--json', ...at()],
+    ['missing', HOSTILE, ...at()],
+    ['refuse', HOSTILE, ...at()],
+    [HOSTILE, HOSTILE, HOSTILE],
+  ],
   up: () => [
     [HOSTILE],
     ['--port', HOSTILE],

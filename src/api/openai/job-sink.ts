@@ -72,7 +72,7 @@ const costOf = (event: RelayedEvent): JobCost | undefined => (dataOf(event) as {
 const dataOf = ({ value, data }: RelayedEvent): unknown => value ?? JSON.parse(data) ?? {};
 
 /** The error of a job that ended without a result, from the data of its `error` event. */
-function errorOf(value: unknown): OrchdError {
+export function errorOf(value: unknown): OrchdError {
   const { code, message, retriable, reason, job_id } = value as Partial<ErrorInfo> & { job_id?: string };
   return new OrchdError(
     code !== undefined && isErrorCode(code) ? code : 'EXECUTION_FAILED',

@@ -1,10 +1,12 @@
 /** The routes that list models in OpenAI's format. */
+import type { Agents } from '../../agents/agents.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { OpenAiModel, OpenAiModelList } from '../../model/http/openai.ts';
 import { isListed } from '../../model/model-list.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import { type Route, route } from '../../wire/route.ts';
 import type { Identity } from '../../wire/tokens.ts';
+import { agentModels } from './agent-models.ts';
 
 export interface ListedModel {
   readonly id: string;
@@ -17,14 +19,23 @@ export interface ListedModels {
   list(): Promise<readonly ListedModel[]>;
 }
 
-/** `since` (Unix seconds) is the `created` time of a model that a backend offers but the catalog does not contain. */
-export function listedModels({ reads }: Orchestrator, since: number): ListedModels {
+/**
+ * `since` (Unix seconds) is the `created` time of a model that a backend offers but the catalog does not contain, and of
+ * agents.
+ */
+export function listedModels({ reads }: Orchestrator, agents: Agents, since: number): ListedModels {
   const shown = ({ id, createdAt }: { id: string; createdAt: number | undefined }): ListedModel => ({
     id,
     created: createdAt === undefined ? since : Math.floor(createdAt / 1000),
     owned_by: 'orchd',
   });
-  return { list: async () => (await reads.modelNames()).map(shown) };
+  const ofAgents = agentModels(agents);
+  return {
+    async list() {
+      const names = (await reads.modelNames()).filter(({ id }) => !ofAgents.includes(id));
+      return [...names, ...ofAgents.map((id) => ({ id, createdAt: undefined }))].map(shown);
+    },
+  };
 }
 
 /** The models that a caller may use. */

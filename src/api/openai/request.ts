@@ -91,7 +91,7 @@ function textsOf(input: string | readonly unknown[], field: string): readonly st
   throw new OrchdError('INVALID_PARAMS', `"${field}" must be a text or an array of texts`, { field });
 }
 
-const unsupported = (what: string, field: string): OrchdError =>
+export const unsupported = (what: string, field: string): OrchdError =>
   new OrchdError('UNSUPPORTED', `${what} is not supported`, { field });
 
 const modelName = new RegExp(MODEL);

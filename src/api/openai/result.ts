@@ -49,7 +49,7 @@ export function* completionResultOf(result: unknown, tokens: number): Sliced<Com
     reasoning: typeof fields['reasoning'] === 'string' ? fields['reasoning'] : undefined,
     finishReason: typeof reason === 'string' ? reason : toolCalls.length > 0 ? 'tool_calls' : 'stop',
     toolCalls,
-    usage: usageOf(fields['usage'], tokens),
+    usage: usageIn(fields['usage'], tokens),
   };
 }
 
@@ -87,7 +87,7 @@ export function* embeddingsOf(
     const message = `the embeddings of this model have ${found[0]?.length} dimensions`;
     throw new OrchdError('UNSUPPORTED', message, { field: 'dimensions' });
   }
-  return { embeddings: found, usage: usageOf(usage, 0) };
+  return { embeddings: found, usage: usageIn(usage, 0) };
 }
 
 function* areEmbeddings(value: unknown): Sliced<boolean> {
@@ -123,7 +123,8 @@ function* textOf(
   return tokens > 0 || isWithoutText ? undefined : yield* textInSlices(result);
 }
 
-function usageOf(usage: unknown, tokens: number): OpenAiUsage {
+/** `tokens` is the completion usage where none was reported. */
+export function usageIn(usage: unknown, tokens: number): OpenAiUsage {
   const known: Usage = isUsage.Check(usage) ? usage : { prompt_tokens: 0, completion_tokens: tokens };
   const { prompt_tokens, completion_tokens, cache_read_tokens: cached, reasoning_tokens: reasoning } = known;
   return {

@@ -1,4 +1,5 @@
 /** The routes for clients of OpenAI: chat, completions, embeddings, models. Each request becomes an ordinary job. */
+import type { Agents } from '../../agents/agents.ts';
 import { textInSlices } from '../../kit/json-writer.ts';
 import { atOnce, ONE_TURN_BYTES, type Sliced } from '../../kit/slices.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -20,6 +21,8 @@ import {
   type Stream,
 } from '../../wire/route.ts';
 import type { OpenStreams } from '../open-streams.ts';
+import { answerByAgent } from './agent-answer.ts';
+import { agentOf } from './agent-models.ts';
 import { AnswerStream } from './answer-stream.ts';
 import { collectOutput, type JobOutput } from './collect-output.ts';
 import {
@@ -44,6 +47,7 @@ import { completionResultOf, embeddingsOf } from './result.ts';
 import { type JobDependencies, type SubmittedJob, submitJob } from './submitted-job.ts';
 
 export interface OpenAiDependencies extends JobDependencies {
+  readonly agents: Agents;
   readonly models: ListedModels;
   readonly openStreams: OpenStreams;
   readonly results: LargeResults;
@@ -86,7 +90,12 @@ const chatRoute = (dependencies: OpenAiDependencies): Route =>
     body: ChatRequest,
     answers: { 200: { description: 'The answer', body: ChatCompletion, events: STREAMED }, ...ERRORS },
     isProxied: true,
-    handle: (call) => answer(dependencies, call, parseChatRequest(call.body), CHAT_FORMAT),
+    handle: (call) => {
+      const parsed = parseChatRequest(call.body);
+      const agent = agentOf(dependencies.agents, parsed.model);
+      if (agent === undefined) return answer(dependencies, call, parsed, CHAT_FORMAT);
+      return answerByAgent(dependencies, call, { agent, parsed, request: call.body });
+    },
   });
 
 const completionRoute = (dependencies: OpenAiDependencies): Route =>

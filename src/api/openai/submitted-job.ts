@@ -7,6 +7,7 @@ import type { SubmitRequest } from '../../model/submit.ts';
 import type { Follower } from '../../relay/follower.ts';
 import { FROM_THE_START } from '../../runtime/following.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
+import type { Caller } from '../../runtime/prepare.ts';
 import { COST, CURRENCY, JOB_ID_HEADER, PREDICTED_START_MS, QUEUE_POSITION } from '../../wire/headers.ts';
 import type { Call } from '../../wire/route.ts';
 import type { Disconnects } from '../disconnects.ts';
@@ -97,9 +98,10 @@ export async function submitJob(
   dependencies: JobDependencies,
   call: Call,
   request: SubmitRequest,
+  caller: Caller = callerOf(call),
 ): Promise<SubmittedJob> {
   try {
-    const submitted = await dependencies.orchestrator.submit(request, callerOf(call));
+    const submitted = await dependencies.orchestrator.submit(request, caller);
     return new SubmittedJob(dependencies, call, submitted);
   } catch (error) {
     if (!(error instanceof OrchdError) || error.code !== 'JOB_CONFLICT') throw error;

@@ -1,0 +1,176 @@
+/** Follows a run of an agent to its end: what its model says goes to standard output, what happens to standard error. */
+import type { OrchdClient, RunEvent } from '../client/client.ts';
+import { restOf } from '../kit/rest-of-text.ts';
+import type { RunView } from '../model/http/runs.ts';
+import type { Terminal } from './command.ts';
+import { Answer } from './text/answer.ts';
+import { RunProgress } from './text/run-progress.ts';
+import { cutTo, oneLine } from './text/screen.ts';
+
+/** What a tool says of its failure is shown up to this length. */
+const MAX_WHY_CHARS = 300;
+
+/** How a run has ended. A run that was cancelled, or whose job has failed, has a state and an error alone. */
+export interface RunEnd extends Pick<RunView, 'reply' | 'steps' | 'trace_id' | 'cost'> {
+  readonly run_id: string;
+  readonly state?: string;
+  readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+export interface FollowRunOptions {
+  readonly signal: AbortSignal;
+  readonly terminal: Terminal;
+  /** Only the end is of interest: nothing is printed. */
+  readonly asJson: boolean;
+}
+
+/** Returns the end of the run; undefined if the signal interrupted it. A lost connection is reported on standard error. */
+export async function followRun(
+  client: OrchdClient,
+  runId: string,
+  { signal, terminal, asJson }: FollowRunOptions,
+): Promise<RunEnd | undefined> {
+  let isLost = false;
+  const onReconnect = (): void => {
+    if (!isLost) terminal.complain('orchd: the connection was lost; reconnecting');
+    isLost = true;
+  };
+  const told = new ToldRun(client, runId, terminal);
+  const progress = new RunProgress(client, runId, terminal);
+  progress.start();
+  try {
+    for await (const event of client.runEvents(runId, { signal, onReconnect })) {
+      isLost = false;
+      progress.heard();
+      if (event.event === 'end' || event.event === 'error') {
+        const end = endOf(event);
+        if (!asJson) await told.end(end);
+        return end;
+      }
+      if (!asJson) await told.tell(event);
+    }
+    return undefined;
+  } finally {
+    progress.stop();
+  }
+}
+
+function endOf({ event, data }: RunEvent): RunEnd {
+  if (event === 'end') return data as RunEnd;
+  const {
+    job_id: runId,
+    state,
+    code = 'CANCELLED',
+    message = 'the run was cancelled',
+  } = data as { job_id: string; state: string; code?: string; message?: string };
+  return { run_id: runId, state, error: { code, message } };
+}
+
+interface StepData {
+  readonly step: number;
+  readonly jobs: readonly string[];
+}
+
+interface ToolEnd {
+  readonly job_id: string;
+  readonly result?: { readonly ok: boolean; readonly text: string };
+  readonly message?: string;
+}
+
+/** Prints a run as it goes. */
+class ToldRun {
+  readonly #client: OrchdClient;
+  readonly #runId: string;
+  readonly #terminal: Terminal;
+  readonly #answer: Answer;
+  /** The last step that was told: after a lost connection its event comes again. */
+  #step = 0;
+  /** The call of the model that speaks, or has spoken last, and what was printed of it. */
+  #call: string | undefined;
+  #text = '';
+  /** The names of the tools, by the jobs of their calls; a call whose end was told has none any more. */
+  readonly #tools = new Map<string, string>();
+
+  constructor(client: OrchdClient, runId: string, terminal: Terminal) {
+    this.#client = client;
+    this.#runId = runId;
+    this.#terminal = terminal;
+    this.#answer = new Answer(terminal);
+  }
+
+  async tell({ event, data }: RunEvent): Promise<void> {
+    if (event === 'token') {
+      const { t, job_id: call } = data as { t: string; job_id: string };
+      await this.#write(call, t);
+    } else if (event === 'step') await this.#begin(data as StepData);
+    else if (event === 'tool_result') await this.#toolEnded(data as ToolEnd);
+    else if (event === 'reset') await this.#reset();
+  }
+
+  /** Prints what was not heard of the reply: not every backend streams, and words may have come while nobody listened. */
+  async end({ reply, error }: RunEnd): Promise<void> {
+    if (!error && reply !== undefined) {
+      const rest = restOf(reply, this.#text);
+      if (rest === undefined) await this.#answer.endLine();
+      await this.#answer.write(rest ?? reply);
+    }
+    await this.#answer.endLine();
+  }
+
+  async #write(call: string, text: string): Promise<void> {
+    if (call !== this.#call) {
+      await this.#answer.endLine();
+      this.#call = call;
+      this.#text = '';
+    }
+    this.#text += text;
+    await this.#answer.write(text);
+  }
+
+  async #begin({ step, jobs }: StepData): Promise<void> {
+    if (step <= this.#step) return;
+    const before = this.#step;
+    this.#step = step;
+    if (jobs.includes(`${this.#runId}.${step}`)) return this.#askedAgain(`${this.#runId}.${before}`);
+    const names = await Promise.all(jobs.map((id) => this.#nameOf(id)));
+    for (const name of names) await this.#complain(`orchd: calls the tool ${oneLine(name)}`);
+  }
+
+  /** Where the call of the model before has failed, what it said does not count. */
+  async #askedAgain(before: string): Promise<void> {
+    const failed = await this.#client.get(before).catch(() => undefined);
+    if (failed?.type !== 'inference' || !failed.error) return;
+    const discard = this.#call === before ? '; discard the text above' : '';
+    const why = oneLine(failed.error.message);
+    await this.#complain(`orchd: a call of the model failed (${why}); it is asked again${discard}`);
+  }
+
+  async #toolEnded({ job_id: id, result, message }: ToolEnd): Promise<void> {
+    if (result?.ok) return;
+    const name = oneLine(await this.#nameOf(id));
+    const why = cutTo(oneLine(result?.text ?? message ?? 'it has no result'), MAX_WHY_CHARS);
+    await this.#complain(`orchd: the tool ${name} failed: ${why}`);
+  }
+
+  async #reset(): Promise<void> {
+    const discard = this.#text === '' ? '' : '; discard the text above';
+    await this.#complain(`orchd: the model begins its answer again${discard}`);
+    this.#text = '';
+  }
+
+  /** Standard error may be the same terminal: its lines begin behind the line of the answer. */
+  async #complain(text: string): Promise<void> {
+    await this.#answer.endLine();
+    this.#terminal.complain(text);
+  }
+
+  /** The tool of a call. Its name is only for people: without it the call is told all the same. */
+  async #nameOf(jobId: string): Promise<string> {
+    const known = this.#tools.get(jobId);
+    if (known !== undefined) return known;
+    const job = await this.#client.get(jobId, { include: 'payload' }).catch(() => undefined);
+    const { tool = jobId } = (job?.payload ?? {}) as { tool?: string };
+    this.#tools.set(jobId, tool);
+    return tool;
+  }
+}

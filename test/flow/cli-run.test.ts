@@ -1,0 +1,216 @@
+/** `orchd run` and `orchd agents` as real processes, against a real server and a model behind an OpenAI-compatible API. */
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { type TestContext, test } from 'node:test';
+import type { ModelServer } from '../fakes/model-server.ts';
+import { jsonLines, orchd, type Running, start } from './cli-process.ts';
+import { modelServer, serveUpstreams, type Upstreamed, upstreamFolder } from './upstream-kit.ts';
+
+const AGENTS = [
+  {
+    name: 'helper',
+    description: 'Helps.',
+    model: 'm',
+    tools: ['current_time', 'read_file'],
+    files: { root: '.' },
+  },
+  { name: 'lost', model: 'no-such-model' },
+];
+
+interface Heard {
+  readonly messages: readonly { readonly role: string; readonly content: string }[];
+}
+
+/** Writes an answer piece by piece. */
+class Reply {
+  readonly #response: ServerResponse;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+  }
+
+  #delta(delta: object, finish: string | null = null): void {
+    this.#response.write(
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
+    );
+  }
+
+  say(content: string): this {
+    this.#delta({ content });
+    return this;
+  }
+
+  call(name: string, args: object): void {
+    const call = {
+      index: 0,
+      id: 'c1',
+      type: 'function',
+      function: { name, arguments: JSON.stringify(args) },
+    };
+    this.#delta({ tool_calls: [call] });
+    this.end('tool_calls');
+  }
+
+  end(finish = 'stop'): void {
+    this.#delta({}, finish);
+    const usage = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 };
+    this.#response.end(`data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`);
+  }
+}
+
+type Script = (turn: number, reply: Reply, heard: Heard) => void;
+
+interface Site {
+  readonly brain: Upstreamed;
+  readonly model: ModelServer;
+  again(): Promise<void>;
+  run(...words: string[]): Running;
+}
+
+/** `script` writes the answers of the model; `turn` counts its answers in the conversation. */
+async function site(t: TestContext, script: Script, slots = 4): Promise<Site> {
+  const model = await modelServer(t, ['m']);
+  model.paths.set('/v1/chat/completions', (_request, response, body) => {
+    const heard = JSON.parse(body) as Heard;
+    script(heard.messages.filter(({ role }) => role === 'assistant').length, new Reply(response), heard);
+  });
+  const data = upstreamFolder(t);
+  const ups = [{ url: model.url, name: 'up', slots }];
+  const settings = { agents: AGENTS };
+  const brain = await serveUpstreams(t, ups, { data, settings });
+  await until(async () => (await brain.api.models()).includes('m'));
+  const env = { ORCHD_URL: brain.url };
+  return {
+    brain,
+    model,
+    again: async () => {
+      await brain.kill();
+      await serveUpstreams(t, ups, { data, settings, port: brain.port });
+    },
+    run: (...words) => start(['run', ...words], { env }),
+  };
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
+test('a run prints what its model says, and on standard error the tools that it calls and what fails', async (t) => {
+  const { run, brain } = await site(t, (turn, reply) => {
+    if (turn === 0) reply.say('Let me look.').call('read_file', { path: 'no-such-file' });
+    else if (turn === 1) reply.call('current_time', {});
+    else reply.say('It is ').say('late.').end();
+  });
+  const { code, out, err } = await run('helper', 'What time is it?').ended;
+  assert.deepEqual([code, out], [0, 'Let me look.\nIt is late.\n'], err);
+  assert.match(
+    err,
+    /^orchd: calls the tool read_file\norchd: the tool read_file failed: .*no-such-file.*\norchd: calls the tool current_time\n$/,
+  );
+  const json = await start(['run', 'helper', '--json', '--tag', 'of=test'], {
+    env: { ORCHD_URL: brain.url },
+    input: 'What time is it?',
+  }).ended;
+  const [result] = jsonLines(json.out);
+  assert.deepEqual([json.code, json.err, result?.['reply'], result?.['error']], [0, '', 'It is late.', null]);
+  assert.equal((result!['steps'] as unknown[]).length, 5);
+});
+
+test('a run that fails is exit 1 with its error, and nothing on standard output', async (t) => {
+  const { run, brain } = await site(t, (_turn, reply) => reply.end());
+  const { code, out, err } = await run('lost', 'Hello').ended;
+  assert.deepEqual([code, out], [1, '']);
+  assert.match(err, /^orchd: run run-\w+ failed: there is no model "no-such-model".* \(MODEL_NOT_FOUND\)$/m);
+  const unknown = await run('helpr', 'Hello').ended;
+  assert.equal(unknown.code, 1);
+  assert.match(
+    unknown.err,
+    /there is no agent "helpr"; did you mean "helper"\? \(NOT_FOUND\)\n.*`orchd agents`/,
+  );
+  const env = { ORCHD_URL: brain.url };
+  for (const words of [['run'], ['run', 'helper'], ['run', 'helper', 'two', 'words'], ['run', 'helper', '-']])
+    assert.equal((await orchd(words, { env })).code, 2, words.join(' '));
+});
+
+test('the brain is killed in the middle of a run: the command goes on, and prints the answer once', {
+  timeout: 120_000,
+}, async (t) => {
+  const held = Promise.withResolvers<Reply>();
+  const { run, again } = await site(t, (turn, reply) => {
+    if (turn === 0) reply.call('current_time', {});
+    else held.resolve(reply.say('It is '));
+  });
+  const running = run('helper', 'What time is it?');
+  await running.saw('out', /It is /);
+  await again();
+  (await held.promise).say('late.').end();
+  const { code, out, err } = await running.ended;
+  assert.deepEqual([code, out], [0, 'It is late.\n'], err);
+  assert.match(err, /^orchd: calls the tool current_time\norchd: the connection was lost; reconnecting\n$/);
+});
+
+test('an answer that ends while there is no brain is printed to its end', { timeout: 120_000 }, async (t) => {
+  const held = Promise.withResolvers<Reply>();
+  const { run, brain, again } = await site(t, (_turn, reply) => held.resolve(reply.say('It is ')));
+  const running = run('helper', 'What time is it?');
+  await running.saw('out', /It is /);
+  await brain.kill();
+  (await held.promise).say('late.').end();
+  await again();
+  const { code, out, err } = await running.ended;
+  assert.deepEqual([code, out], [0, 'It is late.\n'], err);
+});
+
+test('Ctrl-C cancels a run, and leaves one of the class batch running', async (t) => {
+  const { run, brain } = await site(t, (_turn, reply) => reply.say('It is '));
+  const mine = run('helper', 'What time is it?');
+  await mine.saw('out', /It is /);
+  mine.child.kill('SIGINT');
+  const cancelled = await mine.ended;
+  assert.equal(cancelled.code, 130);
+  const id = /orchd: (run-\w+) is (being )?cancelled/.exec(cancelled.err)?.[1] ?? cancelled.err;
+  await until(async () => (await brain.api.get(`/v2/runs/${id}`)).state === 'cancelled');
+  const batch = run('helper', 'What time is it?', '--priority', 'batch');
+  await batch.saw('out', /It is /);
+  batch.child.kill('SIGINT');
+  const left = await batch.ended;
+  assert.equal(left.code, 130);
+  const other = /orchd: (run-\w+) keeps running; `orchd show/.exec(left.err)?.[1] ?? left.err;
+  assert.equal((await brain.api.get(`/v2/runs/${other}`)).state, 'llm_call');
+});
+
+test('a run that waits for its model says so, one that is detached prints its id, and one can be cancelled', async (t) => {
+  const { run, brain } = await site(t, (_turn, reply) => reply.say('It is '), 1);
+  const first = await run('helper', 'First', '--detach').ended;
+  assert.match(first.out, /^run-\w+\n$/);
+  const id = first.out.trim();
+  await until(async () => (await brain.api.get(`/v2/runs/${id}`)).state === 'llm_call');
+  const second = run('helper', 'Second');
+  await second.saw('err', /orchd: waits in the queue for its model/);
+  const [waiting] = (await brain.api.get('/v2/tasks?type=agent&state=waiting')).jobs;
+  await brain.api.post(`/v2/runs/${waiting.job_id}/cancel`, {});
+  const { code, out, err } = await second.ended;
+  assert.deepEqual([code, out], [1, '']);
+  assert.match(err, new RegExp(`orchd: run ${waiting.job_id} was cancelled\\.`));
+});
+
+test('orchd agents lists the agents, or shows one', async (t) => {
+  const { brain } = await site(t, (_turn, reply) => reply.end());
+  const env = { ORCHD_URL: brain.url };
+  const { out } = await orchd(['agents'], { env });
+  assert.match(
+    out,
+    /^AGENT +MODEL +VERSION +TOOLS +DESCRIPTION\nhelper +m +\w{12} +current_time,read_file +Helps\./,
+  );
+  const one = await orchd(['agents', 'helper'], { env });
+  assert.match(one.out, /^helper\n {2}model {4}m\n {2}tools {4}current_time, read_file\n/);
+  const json = jsonLines((await orchd(['agents', '--json'], { env })).out);
+  assert.deepEqual(
+    json.map(({ name }) => name),
+    ['helper', 'lost'],
+  );
+  const unknown = await orchd(['agents', 'nobody'], { env });
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.err, /there is no agent "nobody"/);
+});

@@ -1,0 +1,171 @@
+/** Agents as models of the name `agent:NAME`, for the official client of OpenAI. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import OpenAI from 'openai';
+import type { Tool } from '../../src/index.ts';
+import { makeToken, type TokenEntry } from '../../src/wire/tokens.ts';
+import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { ScriptedModel } from '../fakes/scripted-model.ts';
+import { SeededRandom } from '../fakes/world.ts';
+import { within } from './flow-kit.ts';
+import { clientOf, HELLO, until } from './openai-kit.ts';
+
+const CONFIG = `
+agents:
+  - {name: helper, model: scripted, instructions: Help., tools: [look]}
+  - {name: lost, model: no-such-model}
+`;
+
+const LOOK: Tool = {
+  name: 'look',
+  description: 'Looks.',
+  parameters: { type: 'object', properties: {} },
+  effect: 'pure',
+  run: () => 'seen',
+};
+
+const looks = (): ScriptedModel =>
+  new ScriptedModel((turn) =>
+    turn === 0 ? { text: 'Let me look.', calls: [['a', 'look', {}]] } : { text: 'I have seen it.' },
+  );
+
+async function site(
+  t: TestContext,
+  model: ScriptedModel,
+  tokens?: readonly TokenEntry[],
+): Promise<HttpBrain> {
+  const brain = await httpBrain({
+    config: CONFIG,
+    backends: [model.backend()],
+    tools: [LOOK],
+    ...(tokens && { tokens }),
+  });
+  t.after(() => brain.stop());
+  return brain;
+}
+
+const CHAT = { model: 'agent:helper', messages: HELLO };
+
+test('agents are listed, and answer with the reply of a run and the tokens of all its calls', async (t) => {
+  const model = looks();
+  const client = clientOf((await site(t, model)).url);
+  const names: string[] = [];
+  for await (const { id } of client.models.list()) names.push(id);
+  assert.deepEqual(names, ['scripted', 'agent:helper', 'agent:lost']);
+  assert.equal((await client.models.retrieve('agent:helper')).owned_by, 'orchd');
+  const messages = [
+    { role: 'developer' as const, content: 'Be brief.' },
+    { role: 'user' as const, content: [{ type: 'text' as const, text: 'Look!' }] },
+  ];
+  const { choices, usage, model: name } = await client.chat.completions.create({ ...CHAT, messages });
+  assert.deepEqual(
+    [name, choices[0]?.message.content, choices[0]?.finish_reason],
+    ['agent:helper', 'I have seen it.', 'stop'],
+  );
+  assert.deepEqual([usage?.prompt_tokens, usage?.completion_tokens, usage?.total_tokens], [20, 10, 30]);
+  assert.deepEqual(
+    model.heard[0]?.messages.slice(1).map(({ role, content }) => [role, content]),
+    [
+      ['system', 'Be brief.'],
+      ['user', 'Look!'],
+    ],
+  );
+});
+
+test('a stream has the words of all calls of the model as they come', async (t) => {
+  const client = clientOf((await site(t, looks())).url);
+  const stream = client.chat.completions.stream({ ...CHAT, stream_options: { include_usage: true } });
+  const { choices, usage } = await within(stream.finalChatCompletion());
+  assert.equal(choices[0]?.message.content, 'Let me look.\n\nI have seen it.');
+  assert.equal(usage?.total_tokens, 30);
+});
+
+test('a run that has failed is an error in OpenAI\u2019s form, whole or streamed', async (t) => {
+  const client = clientOf((await site(t, looks())).url);
+  const lost = { ...CHAT, model: 'agent:lost' };
+  await assert.rejects(
+    client.chat.completions.create(lost),
+    (error) => error instanceof OpenAI.NotFoundError && /no-such-model/.test(error.message),
+  );
+  await assert.rejects(
+    client.chat.completions.stream(lost).finalChatCompletion(),
+    (error) => error instanceof OpenAI.APIError && /no-such-model/.test(error.message),
+  );
+  await assert.rejects(
+    client.chat.completions.create({ ...CHAT, model: 'agent:nobody' }),
+    OpenAI.NotFoundError,
+  );
+});
+
+test('what an agent cannot be asked is refused, and starts nothing', async (t) => {
+  const brain = await site(t, looks());
+  const { chat } = clientOf(brain.url);
+  const image = { type: 'image_url' as const, image_url: { url: 'data:image/png;base64,AAAA' } };
+  for (const fields of [
+    { n: 2 },
+    { tools: [{ type: 'function' as const, function: { name: 'look' } }] },
+    { response_format: { type: 'json_object' as const } },
+    { messages: [{ role: 'user' as const, content: [image] }] },
+    { messages: [{ role: 'tool' as const, content: 'x', tool_call_id: 'a' }] },
+  ]) {
+    await assert.rejects(
+      chat.completions.create({ ...CHAT, ...fields }),
+      (error) => error instanceof OpenAI.APIError && /not supported/.test(error.message),
+      JSON.stringify(fields),
+    );
+  }
+  assert.deepEqual((await brain.orchestrator.list({})).jobs, []);
+});
+
+for (const stream of [true, false]) {
+  test(`a caller that leaves ends the run with the call of its model (${stream ? 'stream' : 'whole'})`, async (t) => {
+    const began = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    const model = new ScriptedModel((_turn, _heard, { signal }) => {
+      began.resolve();
+      return new Promise((_, reject) =>
+        signal.addEventListener('abort', () => {
+          ended.resolve();
+          reject(new Error('stopped'));
+        }),
+      );
+    });
+    const brain = await site(t, model);
+    const abort = new AbortController();
+    const asking = clientOf(brain.url)
+      .chat.completions.create({ ...CHAT, stream }, { signal: abort.signal })
+      .then(async (answer) => {
+        if (Symbol.asyncIterator in answer) for await (const _ of answer) assert.fail('it has said nothing');
+      })
+      .catch((error: unknown) => assert.ok(error instanceof OpenAI.APIUserAbortError));
+    await within(began.promise);
+    abort.abort();
+    await asking;
+    await within(ended.promise);
+    const states = async () => (await brain.orchestrator.list({})).jobs.map(({ state }) => state);
+    await within(until(async () => (await states()).every((state) => state === 'cancelled')));
+    assert.equal((await states()).length, 2);
+  });
+}
+
+test('a token with a list of models may use the agents of the list alone, whatever model they ask', async (t) => {
+  const random = new SeededRandom(5);
+  const keyFor = (name: string, models: readonly string[]) =>
+    makeToken(random, 0, name, 'submit', undefined, { models });
+  const [mine, other] = [keyFor('mine', ['agent:helper']), keyFor('other', ['scripted'])];
+  const brain = await site(t, looks(), [mine.entry, other.entry]);
+  const client = clientOf(brain.url, mine.token);
+  const names: string[] = [];
+  for await (const { id } of client.models.list()) names.push(id);
+  assert.deepEqual(names, ['agent:helper']);
+  const { choices } = await client.chat.completions.create(CHAT);
+  assert.equal(choices[0]?.message.content, 'I have seen it.');
+  const refused = (key: string, model: string) =>
+    assert.rejects(
+      clientOf(brain.url, key).chat.completions.create({ ...CHAT, model }),
+      OpenAI.PermissionDeniedError,
+    );
+  await refused(other.token, 'agent:helper');
+  await refused(mine.token, 'agent:lost');
+  await refused(mine.token, 'scripted');
+});
