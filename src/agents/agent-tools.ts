@@ -2,6 +2,8 @@
 import { resolve } from 'node:path';
 import type { AgentConfig } from '../config/agents.ts';
 import type { Env } from '../kit/env/env.ts';
+import type { AgentDefinition } from '../model/agent.ts';
+import { OrchdError } from '../model/errors.ts';
 import type { ToolOffer } from './run-state.ts';
 import { DEFAULT_TIMEOUT_MS } from './tools/call.ts';
 import { fileTools } from './tools/files.ts';
@@ -45,14 +47,21 @@ export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet 
   const { tools: named = [] } = agent;
   // Throws for a name that is unknown.
   known.definitions(named);
+  for (const name of agent.approve ?? []) {
+    if (named.includes(name)) continue;
+    const message = `the agent "${agent.name}" has no tool "${name}" that could be approved`;
+    throw new OrchdError('INVALID_PARAMS', message, { field: 'approve' });
+  }
   return new ToolSet(named.flatMap((name) => known.get(name)?.tool ?? []));
 }
+
+type Approving = Pick<AgentDefinition, 'tools' | 'approve'>;
 
 /**
  * The tools that a run may ask for: those that its agent had when it began, as far as the agent has them still. A right
  * that was taken away since is gone at once.
  */
-export function offerOf(set: ToolSet | undefined, named: readonly string[] = []): ToolOffer {
+export function offerOf(set: ToolSet | undefined, { tools: named = [], approve = [] }: Approving): ToolOffer {
   const names = named.filter((name) => set?.get(name));
   const find = (name: string) => (names.includes(name) ? set?.get(name) : undefined);
   return {
@@ -60,5 +69,6 @@ export function offerOf(set: ToolSet | undefined, named: readonly string[] = [])
     check: (name, text) => find(name)?.check(text),
     effectOf: (name) => find(name)?.tool.effect ?? 'effectful',
     timeoutOf: (name) => (find(name)?.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS) + TIMEOUT_MARGIN_MS,
+    needsApproval: (name) => approve.includes(name) || find(name)?.tool.needsApproval === true,
   };
 }

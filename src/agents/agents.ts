@@ -7,9 +7,10 @@ import type { Env } from '../kit/env/env.ts';
 import { stableHash } from '../kit/hash.ts';
 import type { Logger } from '../kit/logger.ts';
 import { didYouMean } from '../kit/nearest.ts';
-import { type AgentDefinition, RUN_TYPE, TOOL_TYPE } from '../model/agent.ts';
+import { type AgentDefinition, APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import { agentToolSet, offerOf, type ToolSources } from './agent-tools.ts';
+import { awaitApproval } from './approval.ts';
 import type { RunOf } from './run.ts';
 import { AgentRunner, type RunnerParts } from './runner.ts';
 import { argumentsCheck, type ToolArguments } from './tools/arguments.ts';
@@ -72,7 +73,7 @@ export class Agents {
         name: runs,
         slots: RUN_SLOTS,
         repeatable: true,
-        types: { [RUN_TYPE]: runner.run },
+        types: { [RUN_TYPE]: runner.run, [APPROVAL_TYPE]: awaitApproval },
       }),
       new FunctionBackend(env, { name: calls, slots: TOOL_SLOTS, types: { [TOOL_TYPE]: call } }),
     ];
@@ -89,10 +90,10 @@ export class Agents {
     throw new OrchdError('NOT_FOUND', `there is no agent "${name.slice(0, 64)}"${hint}`);
   }
 
-  #partsOf({ name, tools, output }: AgentDefinition): Pick<RunOf, 'tools' | 'checkOutput'> {
+  #partsOf(agent: AgentDefinition): Pick<RunOf, 'tools' | 'checkOutput'> {
     return {
-      tools: offerOf(this.#agents.get(name)?.tools, tools),
-      checkOutput: output && outputCheck(output),
+      tools: offerOf(this.#agents.get(agent.name)?.tools, agent),
+      checkOutput: agent.output && outputCheck(agent.output),
     };
   }
 

@@ -44,6 +44,8 @@ export interface AskedTool {
   readonly jobId: string;
   readonly callId: string;
   readonly tool: string;
+  /** Set while the run waits for somebody to allow the call: what is called then. */
+  readonly toApprove?: { readonly args: unknown };
 }
 
 export interface RunState {
@@ -94,6 +96,7 @@ export interface ToolOffer {
   check(tool: string, argumentsText: string): CheckedArguments | undefined;
   effectOf(tool: string): 'pure' | 'idempotent' | 'effectful';
   timeoutOf(tool: string): number;
+  needsApproval(tool: string): boolean;
 }
 
 export type CheckedArguments =

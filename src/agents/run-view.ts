@@ -1,8 +1,9 @@
 /** What a run does now, read off its job and the jobs that it waits for. */
-import { RUN_TYPE, TOOL_TYPE } from '../model/agent.ts';
+import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { RunStateName, RunView } from '../model/http/runs.ts';
+import { isTerminal } from '../model/states.ts';
 import type { RunResult } from './run.ts';
 
 export type ReadJob = (id: string) => Promise<JobView>;
@@ -56,6 +57,8 @@ function stateOf(job: JobView, below: readonly JobView[], result: RunResult | un
 
 function waitingState(below: readonly JobView[]): RunStateName {
   if (below.some(({ type, state }) => type === TOOL_TYPE && state === 'stale')) return 'needs_decision';
+  if (below.some(({ type, state }) => type === APPROVAL_TYPE && !isTerminal(state)))
+    return 'awaiting_approval';
   if (below.some(({ type }) => type === TOOL_TYPE)) return 'tool_execution';
   return below.some(({ state }) => state === 'queued') ? 'llm_queued' : 'llm_call';
 }

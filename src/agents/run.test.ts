@@ -8,11 +8,12 @@ import { type ChildJob, type EndedCall, newRun, type RunState, type ToolOffer } 
 const TOOLS: ToolOffer = {
   definitions: [{ type: 'function', function: { name: 'look' } }],
   check: (tool, text) => {
-    if (tool !== 'look' && tool !== 'send') return undefined;
+    if (!['look', 'send', 'pay'].includes(tool)) return undefined;
     return text === 'bad' ? { ok: false, message: '"x" must be a number' } : { ok: true, args: text };
   },
   effectOf: (tool) => (tool === 'send' ? 'effectful' : 'pure'),
   timeoutOf: () => 5000,
+  needsApproval: (tool) => tool === 'pay',
 };
 
 const AGENT: AgentDefinition = { name: 'helper', model: 'fast', tools: ['look', 'send'] };
@@ -208,6 +209,45 @@ describe('a run', () => {
     assert.deepEqual(
       run.result.steps.map(({ error }) => error),
       [undefined, 'TOOL_FAILED', 'WORKER_TIMEOUT', undefined],
+    );
+  });
+
+  test('has a call allowed before it is made, while the others are made; one that is denied is told to the model', () => {
+    const run = new Played();
+    run.next();
+    const [look, ...approvals] = run.next(says('', ['a', 'look', '1'], ['b', 'pay', '2'], ['c', 'pay', '3']));
+    assert.equal(look?.['type'], 'tool');
+    const hashes = approvals.map((job) => (job['tags'] as { hash: string }).hash);
+    assert.deepEqual(
+      approvals.map((job) => [job['type'], (job['payload'] as { args: string }).args]),
+      [
+        ['approval', '2'],
+        ['approval', '3'],
+      ],
+    );
+    assert.equal(new Set(hashes).size, 2);
+    const made = run.next(
+      { ok: true, text: 'seen' },
+      { approved: true, by: 'ann' },
+      { approved: false, why: 'too much' },
+    );
+    assert.deepEqual(
+      made.map((job) => [job.job_id, job['type'], job['payload']]),
+      [['r.3.0', 'tool', { agent: 'helper', tool: 'pay', args: '2' }]],
+    );
+    run.next({ ok: true, text: 'paid' });
+    assert.deepEqual(
+      run.heard.slice(2).map(({ tool_call_id: id, content }) => `${id}: ${content}`),
+      ['a: seen', 'c: error: the call was denied: too much', 'b: paid'],
+    );
+    run.next(says('well'));
+    assert.deepEqual(
+      run.result.steps.flatMap(({ tool, error }) => (tool === undefined ? [] : [[tool, error]])),
+      [
+        ['look', undefined],
+        ['pay', 'DENIED'],
+        ['pay', undefined],
+      ],
     );
   });
 

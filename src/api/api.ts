@@ -9,6 +9,7 @@ import { Metrics } from '../telemetry/metrics.ts';
 import type { Tally } from '../telemetry/tally.ts';
 import { type Route, route } from '../wire/route.ts';
 import type { Identity } from '../wire/tokens.ts';
+import { approvalRoutes } from './approvals.ts';
 import { batchRoutes, bulkCommandRoutes } from './batches.ts';
 import { catalogRoutes } from './catalog.ts';
 import { controlRoutes } from './control.ts';
@@ -70,6 +71,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...jobCommandRoutes(orchestrator),
     ...batchRoutes(orchestrator, openStreams, env.timers),
     streams.route,
+    ...approvalRoutes(orchestrator),
     ...runRoutes({ orchestrator, agents: options.agents, env, heartbeatMs, openStreams, newId }),
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionRoutes(orchestrator),

@@ -114,6 +114,16 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/redrive.ts')).redrive,
   },
   {
+    name: 'approvals',
+    summary: 'List the calls of tools that wait for somebody to allow them',
+    load: async () => (await import('./commands/approvals.ts')).approvals,
+  },
+  {
+    name: 'approve',
+    summary: 'Allow the call of a tool, or deny it',
+    load: async () => (await import('./commands/approve.ts')).approve,
+  },
+  {
     name: 'resolve',
     summary: 'Decide the outcome of a job whose outcome is unknown',
     load: async () => (await import('./commands/resolve.ts')).resolve,

@@ -9,7 +9,7 @@ import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { RouteView } from '../model/http/routes.ts';
-import type { AgentView, RunView, StartedRun } from '../model/http/runs.ts';
+import type { AgentView, ApprovalView, ApproveCall, RunView, StartedRun } from '../model/http/runs.ts';
 import type { Status } from '../model/http/status.ts';
 import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
@@ -183,6 +183,15 @@ export class OrchdClient {
 
   async agents(): Promise<readonly AgentView[]> {
     return (await this.#call<{ agents: AgentView[] }>('GET', '/v2/agents')).agents;
+  }
+
+  /** The calls of tools that wait for somebody to allow them. */
+  async approvals(): Promise<readonly ApprovalView[]> {
+    return (await this.#call<{ approvals: ApprovalView[] }>('GET', '/v2/approvals')).approvals;
+  }
+
+  approve(runId: string, answer: ApproveCall): Promise<RunView> {
+    return this.#call('POST', `/v2/runs/${encodeURIComponent(runId)}/approve`, answer);
   }
 
   /** Starts a run of an agent; over a lost connection too, without starting a second one. */

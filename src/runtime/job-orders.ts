@@ -89,6 +89,12 @@ export class JobOrders {
     return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
   }
 
+  /** Answers the wait with this number of a waiting job: each is answered once, and not after it has ended. */
+  answer(jobId: string, step: number, answer: unknown, tenant: string): Promise<void> {
+    const text = JSON.stringify(answer) ?? 'null';
+    return this.#order(jobId, tenant, (uid) => ({ type: 'answer', uid, step, answer: text }));
+  }
+
   async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<void> {
     const { assertOpen, loop, reads } = this.#parts;
     assertOpen();

@@ -7,7 +7,7 @@ import { stableHash, stableHashInSlices } from '../kit/hash.ts';
 import { parseInstant } from '../kit/instant.ts';
 import { textInSlices } from '../kit/json-writer.ts';
 import { type BodySize, inSlices, type Sliced, type SliceMeter } from '../kit/slices.ts';
-import { TOOL_TYPE } from '../model/agent.ts';
+import { RUN_JOB_TYPES } from '../model/agent.ts';
 import type { Body } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type GivenSpec, JOB_ID, specOf } from '../model/job-spec.ts';
@@ -97,13 +97,11 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
   const { payloadText, hash, estimate, newId, maxTries } = parts;
   checkKey(request.key);
   // `mustBeRunnable` is set for the callers of the API.
-  if (caller.mustBeRunnable && request.type === TOOL_TYPE)
+  if (caller.mustBeRunnable && RUN_JOB_TYPES.includes(request.type ?? ''))
     throw new OrchdError(
       'INVALID_PARAMS',
-      `jobs of type "${TOOL_TYPE}" are made by the runs of agents alone`,
-      {
-        field: 'type',
-      },
+      `jobs of type "${request.type}" are made by the runs of agents alone`,
+      { field: 'type' },
     );
   const submission: DraftSubmission = {
     id: request.job_id ?? newId(),

@@ -3,7 +3,15 @@
  * told to the model, and does not end the run.
  */
 import { stableHash } from '../../kit/hash.ts';
-import { DEFAULT_PARALLEL_TOOLS, TOOL_TYPE } from '../../model/agent.ts';
+import {
+  APPROVAL_TYPE,
+  type Approval,
+  type ApprovalTags,
+  type CallToApprove,
+  DEFAULT_APPROVAL_WAIT_MS,
+  DEFAULT_PARALLEL_TOOLS,
+  TOOL_TYPE,
+} from '../../model/agent.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
 import {
   type AskedTool,
@@ -59,20 +67,25 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): string | un
   const checked = tools.check(name, text);
   if (!checked) return 'there is no tool of this name';
   if (!checked.ok) return checked.message;
-  const hash = stableHash([name, checked.args]);
+  const hash = callHash(name, checked.args);
   const made = (sorted.made[hash] ?? 0) + 1;
   if (made > MAX_EQUAL_CALLS) return `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`;
   sorted.made[hash] = made;
-  const job = toolJob(context, name, checked.args, sorted.jobs.length);
-  sorted.jobs.push(job);
-  sorted.asked.push({ jobId: job.job_id, callId: call.id, tool: name });
+  const place = jobId(context, sorted.jobs.length);
+  const needsApproval = tools.needsApproval(name);
+  const make = needsApproval ? approvalJob : toolJob;
+  sorted.jobs.push(make(context, place, name, checked.args));
+  const asked = { jobId: place, callId: call.id, tool: name };
+  sorted.asked.push(needsApproval ? { ...asked, toApprove: { args: checked.args } } : asked);
   return undefined;
 }
 
-function toolJob({ runId, run, priority, tools }: StepContext, tool: string, args: unknown, at: number) {
+const jobId = ({ runId, run }: StepContext, at: number): string => `${runId}.${run.step + 1}.${at}`;
+
+function toolJob({ run, priority, tools }: StepContext, id: string, tool: string, args: unknown): ChildJob {
   const isEffectful = tools.effectOf(tool) === 'effectful';
   return {
-    job_id: `${runId}.${run.step + 1}.${at}`,
+    job_id: id,
     type: TOOL_TYPE,
     priority,
     timeout_ms: tools.timeoutOf(tool),
@@ -83,16 +96,50 @@ function toolJob({ runId, run, priority, tools }: StepContext, tool: string, arg
   };
 }
 
-function takeResults({ run, ended = [] }: StepContext): Next {
+function approvalJob(
+  { run, runId, priority }: StepContext,
+  id: string,
+  tool: string,
+  args: unknown,
+): ChildJob {
+  const { name: agent, approval_wait_ms: waitMs = DEFAULT_APPROVAL_WAIT_MS } = run.agent;
+  const payload: CallToApprove = { agent, tool, args, waitMs };
+  const tags: ApprovalTags = { run: runId, agent, tool, hash: callHash(tool, args) };
+  return { job_id: id, type: APPROVAL_TYPE, priority, tags, payload };
+}
+
+const callHash = (tool: string, args: unknown): string => stableHash([tool, args]);
+
+/** Tells the model what came of its calls. Those that were only allowed by now are made. */
+function takeResults(context: StepContext): Next {
+  const { run, ended = [] } = context;
   const byJob = new Map(ended.map((call) => [call.jobId, call]));
   const messages = [...run.messages];
   const steps = [...run.steps];
-  for (const asked of run.asked) {
-    const call = byJob.get(asked.jobId);
-    messages.push(toolMessage(asked.callId, textOf(call)));
-    steps.push(stepNote(asked, call));
+  const asked: AskedTool[] = [];
+  const jobs: ChildJob[] = [];
+  for (const each of run.asked) {
+    const call = byJob.get(each.jobId);
+    const { toApprove, ...rest } = each;
+    if (toApprove && approvalIn(call)?.approved) {
+      const id = jobId(context, jobs.length);
+      jobs.push(toolJob(context, id, each.tool, toApprove.args));
+      asked.push({ ...rest, jobId: id });
+      continue;
+    }
+    messages.push(toolMessage(each.callId, toApprove ? deniedText(call) : textOf(call)));
+    steps.push(stepNote(each, call));
   }
-  return goTo(run, 'llm_call', { messages, steps, asked: [] });
+  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, steps, asked: [] });
+  return { run: { ...run, messages, steps, asked, step: run.step + 1 }, jobs };
+}
+
+const approvalIn = (call: EndedCall | undefined): Approval | undefined =>
+  call?.error ? undefined : (call?.result as Approval | undefined);
+
+function deniedText(call: EndedCall | undefined): string {
+  const why = approvalIn(call)?.why;
+  return `error: the call was denied${why === undefined ? '' : `: ${cut(why)}`}`;
 }
 
 /** The result of a job of a tool. */
@@ -109,8 +156,9 @@ function textOf(call: EndedCall | undefined): string {
 }
 
 function stepNote({ jobId, tool }: AskedTool, call: EndedCall | undefined): StepNote {
-  const error =
-    call?.error?.code ?? ((call?.result as ToolResult | undefined)?.ok === false ? 'TOOL_FAILED' : undefined);
+  const { ok, approved } = (call?.result ?? {}) as Partial<ToolResult & Approval>;
+  const failure = approved === false ? 'DENIED' : ok === false ? 'TOOL_FAILED' : undefined;
+  const error = call?.error?.code ?? failure;
   return {
     event: 'tool_call',
     job_id: jobId,

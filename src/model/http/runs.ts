@@ -53,6 +53,7 @@ export const RUN_STATES = [
   'llm_queued',
   'llm_call',
   'tool_execution',
+  'awaiting_approval',
   'needs_decision',
   'completed',
   'failed',
@@ -74,7 +75,7 @@ export const RunView = answerObject('Run', {
   run_id: Type.String(),
   state: Type.Enum([...RUN_STATES], {
     description:
-      'What it does now: `llm_queued` waits for a model, `needs_decision` for somebody to settle a call whose outcome is unknown',
+      'What it does now: `llm_queued` waits for a model, `awaiting_approval` for somebody to allow a call of a tool, `needs_decision` for somebody to settle a call whose outcome is unknown',
   }),
   created_at: Instant,
   ended_at: optional(Instant),
@@ -91,3 +92,31 @@ export const RunView = answerObject('Run', {
   cost: JobView.properties.cost,
 });
 export type RunView = Shape<typeof RunView>;
+
+export const ApprovalView = answerObject('Approval', {
+  call_id: Type.String({ description: 'The job that waits for the answer' }),
+  run_id: Type.String(),
+  agent: Type.String(),
+  tool: Type.String(),
+  args: optional(
+    Type.Unknown({
+      description: 'What the tool is called with; absent above 4 KiB: the payload of the job has it',
+    }),
+  ),
+  hash: Type.String({ description: 'Of tool and arguments' }),
+  expires_at: optional(Instant),
+});
+export type ApprovalView = Shape<typeof ApprovalView>;
+
+export const ApprovalList = answerObject('ApprovalList', { approvals: Type.Array(ApprovalView) });
+export type ApprovalList = Shape<typeof ApprovalList>;
+
+export const ApproveCall = requestObject({
+  call_id: Type.String({ minLength: 1, maxLength: 128 }),
+  approve: Type.Boolean({ description: 'false denies the call' }),
+  why: optional(
+    Type.String({ maxLength: 1000, description: 'For the records, and for the model if it is denied' }),
+  ),
+  hash: optional(Type.String({ description: 'The hash that was shown: another call is not allowed by it' })),
+});
+export type ApproveCall = Shape<typeof ApproveCall>;

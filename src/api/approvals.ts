@@ -1,0 +1,88 @@
+/** The routes for calls of tools that a person must allow: which ones wait, and the answer to one. */
+import type { ApprovalAnswer } from '../agents/approval.ts';
+import { runView } from '../agents/run-view.ts';
+import { APPROVAL_TYPE, type ApprovalTags, type CallToApprove } from '../model/agent.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { JobView } from '../model/http/jobs.ts';
+import { ApprovalList, type ApprovalView, ApproveCall, RunView } from '../model/http/runs.ts';
+import type { Orchestrator } from '../runtime/orchestrator.ts';
+import { type Route, route } from '../wire/route.ts';
+import { jobIdOf } from './tasks.ts';
+
+/** Calls that one answer lists. */
+const MAX_LISTED = 100;
+
+export const approvalRoutes = (orchestrator: Orchestrator): readonly Route[] => [
+  listRoute(orchestrator),
+  approveRoute(orchestrator),
+];
+
+const listRoute = (orchestrator: Orchestrator): Route =>
+  route({
+    operationId: 'listApprovals',
+    tag: 'agents',
+    method: 'GET',
+    path: '/v2/approvals',
+    role: 'read',
+    summary: `The calls of tools that wait for somebody to allow them; the newest ${MAX_LISTED}`,
+    answers: { 200: { description: 'The calls', body: ApprovalList } },
+    handle: async ({ identity: { tenant } }) => {
+      const query = { type: APPROVAL_TYPE, state: 'waiting', limit: MAX_LISTED } as const;
+      const { jobs } = await orchestrator.list(query, tenant);
+      const approvals = await Promise.all(
+        jobs.map(({ job_id: id }) => orchestrator.get(id, tenant).then(viewOf)),
+      );
+      return { status: 200, body: { approvals } };
+    },
+  });
+
+const tagsOf = (job: JobView): ApprovalTags => job.tags as unknown as ApprovalTags;
+
+function viewOf(job: JobView): ApprovalView {
+  const { run, agent, tool, hash } = tagsOf(job);
+  const payload = job.payload as CallToApprove | undefined;
+  return {
+    call_id: job.job_id,
+    run_id: run,
+    agent,
+    tool,
+    ...(payload && { args: payload.args }),
+    hash,
+    ...(job.wait?.until !== undefined && { expires_at: job.wait.until }),
+  };
+}
+
+const approveRoute = (orchestrator: Orchestrator): Route =>
+  route({
+    operationId: 'approveCall',
+    tag: 'agents',
+    method: 'POST',
+    path: '/v2/runs/:id/approve',
+    role: 'operate',
+    summary: 'Allow or deny a call of a tool; each is answered once',
+    body: ApproveCall,
+    answers: {
+      200: { description: 'The run', body: RunView },
+      404: 'No such run, or no such call of it',
+      409: 'The call does not wait for an answer, or is another one',
+    },
+    handle: async (call) => {
+      const runId = jobIdOf(call);
+      const { tenant, name } = call.identity;
+      const { call_id: callId, approve, why, hash } = call.body;
+      const job = await orchestrator.get(callId, tenant);
+      const tags = tagsOf(job);
+      if (job.type !== APPROVAL_TYPE || tags.run !== runId)
+        throw new OrchdError('NOT_FOUND', 'the run has no such call to allow');
+      if (hash !== undefined && hash !== tags.hash)
+        throw new OrchdError('ILLEGAL_STATE', 'the call is another one than the one that was shown');
+      if (job.state !== 'waiting' || !job.wait)
+        throw new OrchdError(
+          'ILLEGAL_STATE',
+          'the call does not wait for an answer: it was answered, or is too old',
+        );
+      const answer: ApprovalAnswer = { approve, by: name, ...(why !== undefined && { why }) };
+      await orchestrator.orders.answer(callId, job.wait.step, answer, tenant);
+      return { status: 200, body: await runView(runId, (id) => orchestrator.get(id, tenant)) };
+    },
+  });

@@ -1,0 +1,37 @@
+/** `orchd approvals` */
+import type { ApprovalView } from '../../model/http/runs.ts';
+import { flagOf, noPositionals } from '../arguments.ts';
+import { type Command, EXIT } from '../command.ts';
+import { SERVER_OPTIONS, usageOf } from '../options.ts';
+import { connect } from '../remote.ts';
+import { oneLine } from '../text/screen.ts';
+
+const options = {
+  ...SERVER_OPTIONS,
+  json: { type: 'boolean', help: 'print one JSON object per line, one for each call' },
+} as const;
+
+export const approvals: Command = {
+  usage: usageOf({
+    call: 'approvals [OPTIONS]',
+    about: `Lists the calls of tools that wait for somebody to allow them: what each would do, and until when it waits.
+\`orchd approve\` answers one.`,
+    options,
+    examples: ['orchd approvals', 'orchd approvals --json | jq -r .call_id'],
+  }),
+  options,
+  async run(args, terminal) {
+    noPositionals(args.positionals);
+    const list = await connect(args).approvals();
+    if (flagOf(args.values, 'json')) for (const each of list) terminal.printData(JSON.stringify(each));
+    else if (list.length === 0) terminal.complain('no call of a tool waits for somebody to allow it.');
+    else for (const each of list) terminal.print(approvalText(each));
+    return EXIT.ok;
+  },
+};
+
+function approvalText({ call_id, agent, tool, args, expires_at: until }: ApprovalView): string {
+  const what = args === undefined ? '(long: orchd show has its payload)' : oneLine(JSON.stringify(args));
+  const when = until === undefined ? '' : `\n  until ${new Date(until).toISOString()}`;
+  return `${oneLine(call_id)}\n  ${oneLine(agent)} wants to call ${oneLine(tool)} ${what}${when}`;
+}

@@ -1,0 +1,159 @@
+/** Calls of tools that a person must allow, over HTTP and on stores that last. */
+import assert from 'node:assert/strict';
+import { describe, type TestContext } from 'node:test';
+import type { Tool } from '../../src/index.ts';
+import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { ScriptedModel } from '../fakes/scripted-model.ts';
+import { LASTING, onStores, placed, within } from './flow-kit.ts';
+
+const config = (waitMs = 600_000): string => `
+agents:
+  - {name: clerk, model: scripted, tools: [pay, look], approve: [pay], approval_wait_ms: ${waitMs}}
+`;
+
+interface Waiting {
+  readonly call_id: string;
+  readonly run_id: string;
+  readonly args: { readonly to: string };
+  readonly hash: string;
+}
+
+class Site {
+  readonly paid: string[] = [];
+  brain!: HttpBrain;
+  readonly model: ScriptedModel;
+
+  /** The model asks for a payment to each, all in one answer. */
+  constructor(...to: string[]) {
+    const calls = to.map((name, at) => [`c${at}`, 'pay', { to: name }] as const);
+    this.model = new ScriptedModel((turn) => (turn === 0 ? { calls } : { text: 'done' }));
+  }
+
+  get #tools(): readonly Tool[] {
+    const parameters = { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] };
+    const pay = ({ to }: { to: string }): string => {
+      this.paid.push(to);
+      return `paid ${to}`;
+    };
+    const tool = { description: 'A tool.', effect: 'effectful' } as const;
+    return [
+      { ...tool, name: 'pay', parameters, run: pay },
+      { ...tool, name: 'look', parameters: { type: 'object' }, run: () => 'seen' },
+    ];
+  }
+
+  async open(t: TestContext, data: string, text = config()): Promise<void> {
+    const brain = await httpBrain({
+      ...placed({ data, config: text }),
+      backends: [this.model.backend()],
+      tools: this.#tools,
+    });
+    t.after(() => brain.stop());
+    this.brain = brain;
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  async call(method: string, path: string, body?: object): Promise<{ status: number; body: any }> {
+    const response = await fetch(this.brain.url + path, {
+      method,
+      ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: await response.json() };
+  }
+
+  start = (run: string) => this.call('POST', '/v2/agents/clerk/runs', { run_id: run, input: 'pay them' });
+
+  /** The calls that wait, once there are so many. */
+  async waiting(count: number): Promise<readonly Waiting[]> {
+    for (;;) {
+      const { approvals } = (await this.call('GET', '/v2/approvals')).body as { approvals: Waiting[] };
+      if (approvals.length === count) return approvals;
+    }
+  }
+
+  /** The only call that waits. */
+  async only(): Promise<Waiting> {
+    return (await this.waiting(1))[0] as Waiting;
+  }
+
+  async answer(run: string, body: object): Promise<number | string> {
+    const { status, body: answered } = await this.call('POST', `/v2/runs/${run}/approve`, body);
+    return status === 200 ? 200 : answered.error.code;
+  }
+
+  /** What the model was told of its calls. */
+  async told(run: string): Promise<string[]> {
+    await within(this.brain.orchestrator.wait(run));
+    const { messages = [] } = this.model.heard.at(-1) ?? {};
+    return messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+  }
+}
+
+describe('a call that a person must allow', () => {
+  onStores('two are answered in reverse order, each by its own answer', LASTING, async (t, data) => {
+    const site = new Site('ann', 'bob');
+    await site.open(t, data);
+    await site.start('r');
+    const waiting = await site.waiting(2);
+    const to = (name: string) => waiting.find(({ args }) => args.to === name) as Waiting;
+    assert.equal((await site.call('GET', '/v2/runs/r')).body.state, 'awaiting_approval');
+    const [ann, bob] = [to('ann'), to('bob')];
+    const deny = { call_id: bob.call_id, approve: false, why: 'not him' };
+    assert.equal(await site.answer('r', deny), 200);
+    assert.deepEqual(site.paid, []);
+    assert.equal(await site.answer('r', { call_id: ann.call_id, approve: true, hash: ann.hash }), 200);
+    assert.deepEqual(await site.told('r'), ['error: the call was denied: not him', 'paid ann']);
+    assert.deepEqual(site.paid, ['ann']);
+    const { result } = await site.brain.orchestrator.get(bob.call_id);
+    assert.deepEqual(result, { approved: false, by: 'local', why: 'not him' });
+  });
+
+  onStores(
+    'is answered once, not for another call or run, and not with another hash',
+    LASTING,
+    async (t, data) => {
+      const site = new Site('ann');
+      await site.open(t, data);
+      await site.start('r');
+      await site.start('s');
+      const own = (await site.waiting(2)).find(({ run_id }) => run_id === 'r');
+      const yes = { call_id: own?.call_id, approve: true };
+      assert.equal(await site.answer('s', yes), 'NOT_FOUND');
+      assert.equal(await site.answer('r', { ...yes, call_id: 'none' }), 'NOT_FOUND');
+      assert.equal(await site.answer('r', { ...yes, call_id: 'r' }), 'NOT_FOUND');
+      assert.equal(await site.answer('r', { ...yes, hash: 'f'.repeat(64) }), 'ILLEGAL_STATE');
+      assert.deepEqual(site.paid, []);
+      const twice = await Promise.all([site.answer('r', yes), site.answer('r', yes)]);
+      assert.deepEqual(twice.sort(), [200, 'ILLEGAL_STATE']);
+      await site.told('r');
+      assert.equal(await site.answer('r', yes), 'ILLEGAL_STATE');
+      assert.deepEqual(site.paid, ['ann']);
+    },
+  );
+
+  onStores(
+    'that nobody answers in time is denied; a late answer changes nothing',
+    LASTING,
+    async (t, data) => {
+      const site = new Site('ann');
+      await site.open(t, data, config(1000));
+      await site.start('r');
+      const { call_id } = await site.only();
+      assert.deepEqual(await site.told('r'), ['error: the call was denied: nobody answered in time']);
+      assert.equal(await site.answer('r', { call_id, approve: true }), 'ILLEGAL_STATE');
+      assert.deepEqual(site.paid, []);
+    },
+  );
+
+  onStores('waits over a restart', LASTING, async (t, data) => {
+    const site = new Site('ann');
+    await site.open(t, data);
+    await site.start('r');
+    const { call_id } = await site.only();
+    await site.brain.stop();
+    await site.open(t, data);
+    assert.equal(await site.answer('r', { call_id, approve: true }), 200);
+    assert.deepEqual(await site.told('r'), ['paid ann']);
+    assert.deepEqual(site.paid, ['ann']);
+  });
+});
