@@ -1,6 +1,7 @@
 /** Follows a run of an agent to its end: what its model says goes to standard output, what happens to standard error. */
 import type { OrchdClient, RunEvent } from '../client/client.ts';
 import { restOf } from '../kit/rest-of-text.ts';
+import { APPROVAL_TYPE, type Approval } from '../model/agent.ts';
 import type { RunView } from '../model/http/runs.ts';
 import type { Terminal } from './command.ts';
 import { Answer } from './text/answer.ts';
@@ -73,8 +74,14 @@ interface StepData {
 
 interface ToolEnd {
   readonly job_id: string;
-  readonly result?: { readonly ok: boolean; readonly text: string };
+  readonly result?: { readonly ok?: boolean; readonly text?: string } & Partial<Approval>;
   readonly message?: string;
+}
+
+interface ToldCall {
+  readonly tool: string;
+  /** It is not made before somebody allows it. */
+  readonly isToApprove: boolean;
 }
 
 /** Prints a run as it goes. */
@@ -88,8 +95,8 @@ class ToldRun {
   /** The call of the model that speaks, or has spoken last, and what was printed of it. */
   #call: string | undefined;
   #text = '';
-  /** The names of the tools, by the jobs of their calls; a call whose end was told has none any more. */
-  readonly #tools = new Map<string, string>();
+  /** The calls of tools, by their jobs. */
+  readonly #tools = new Map<string, ToldCall>();
 
   constructor(client: OrchdClient, runId: string, terminal: Terminal) {
     this.#client = client;
@@ -132,8 +139,13 @@ class ToldRun {
     const before = this.#step;
     this.#step = step;
     if (jobs.includes(`${this.#runId}.${step}`)) return this.#askedAgain(`${this.#runId}.${before}`);
-    const names = await Promise.all(jobs.map((id) => this.#nameOf(id)));
-    for (const name of names) await this.#complain(`orchd: calls the tool ${oneLine(name)}`);
+    const calls = await Promise.all(jobs.map((id) => this.#callOf(id)));
+    for (const [at, { tool, isToApprove }] of calls.entries()) {
+      const name = oneLine(tool);
+      if (isToApprove)
+        await this.#complain(`orchd: wants to call the tool ${name}: orchd approve ${jobs[at]}`);
+      else await this.#complain(`orchd: calls the tool ${name}`);
+    }
   }
 
   /** Where the call of the model before has failed, what it said does not count. */
@@ -146,8 +158,12 @@ class ToldRun {
   }
 
   async #toolEnded({ job_id: id, result, message }: ToolEnd): Promise<void> {
-    if (result?.ok) return;
-    const name = oneLine(await this.#nameOf(id));
+    if (result?.ok || result?.approved) return;
+    const name = oneLine((await this.#callOf(id)).tool);
+    if (result?.approved === false) {
+      const reason = result.why === undefined ? '' : `: ${cutTo(oneLine(result.why), MAX_WHY_CHARS)}`;
+      return this.#complain(`orchd: the call of the tool ${name} was denied${reason}`);
+    }
     const why = cutTo(oneLine(result?.text ?? message ?? 'it has no result'), MAX_WHY_CHARS);
     await this.#complain(`orchd: the tool ${name} failed: ${why}`);
   }
@@ -165,12 +181,13 @@ class ToldRun {
   }
 
   /** The tool of a call. Its name is only for people: without it the call is told all the same. */
-  async #nameOf(jobId: string): Promise<string> {
+  async #callOf(jobId: string): Promise<ToldCall> {
     const known = this.#tools.get(jobId);
     if (known !== undefined) return known;
     const job = await this.#client.get(jobId, { include: 'payload' }).catch(() => undefined);
     const { tool = jobId } = (job?.payload ?? {}) as { tool?: string };
-    this.#tools.set(jobId, tool);
-    return tool;
+    const call = { tool, isToApprove: job?.type === APPROVAL_TYPE };
+    this.#tools.set(jobId, call);
+    return call;
   }
 }

@@ -138,9 +138,10 @@ describe('a call that a person must allow', () => {
       const site = new Site('ann');
       await site.open(t, data, config(1000));
       await site.start('r');
-      const { call_id } = await site.only();
       assert.deepEqual(await site.told('r'), ['error: the call was denied: nobody answered in time']);
-      assert.equal(await site.answer('r', { call_id, approve: true }), 'ILLEGAL_STATE');
+      const { type } = await site.brain.orchestrator.get('r.2.0');
+      assert.equal(type, 'approval');
+      assert.equal(await site.answer('r', { call_id: 'r.2.0', approve: true }), 'ILLEGAL_STATE');
       assert.deepEqual(site.paid, []);
     },
   );

@@ -15,6 +15,7 @@ const AGENTS = [
     files: { root: '.' },
   },
   { name: 'lost', model: 'no-such-model' },
+  { name: 'careful', model: 'm', tools: ['current_time'], approve: ['current_time'] },
 ];
 
 interface Heard {
@@ -195,6 +196,34 @@ test('a run that waits for its model says so, one that is detached prints its id
   assert.match(err, new RegExp(`orchd: run ${waiting.job_id} was cancelled\\.`));
 });
 
+test('a call that must be allowed waits for orchd approve, and is shown by orchd approvals', async (t) => {
+  const { run, brain } = await site(t, (turn, reply, { messages }) => {
+    if (turn === 0) reply.call('current_time', { time_zone: 'Europe/Rome' });
+    else reply.say(messages.at(-1)?.content.startsWith('error') ? 'Denied.' : 'Told.').end();
+  });
+  const env = { ORCHD_URL: brain.url };
+  assert.match((await orchd(['approvals'], { env })).err, /^no call of a tool waits/);
+  for (const [words, said] of [
+    [[], 'Told.\n'],
+    [['--deny', '--why', 'not now'], 'Denied.\n'],
+  ] as const) {
+    const running = run('careful', 'What time is it?');
+    const told = await running.saw('err', /wants to call the tool current_time: orchd approve (\S+)\n/);
+    const call = /orchd approve (\S+)/.exec(told)?.[1] ?? '';
+    const listed = await orchd(['approvals'], { env });
+    assert.ok(
+      listed.out.includes(`${call}\n  careful wants to call current_time {"time_zone":"Europe/Rome"}`),
+    );
+    assert.equal((await orchd(['approve', call, ...words], { env })).code, 0);
+    const { code, out, err } = await running.ended;
+    assert.deepEqual([code, out], [0, said], err);
+    assert.equal(/was denied: not now/.test(err), words.length > 0);
+    const again = await orchd(['approve', call], { env });
+    assert.equal(again.code, 1);
+    assert.match(again.err, /no call ".*" waits to be allowed/);
+  }
+});
+
 test('orchd agents lists the agents, or shows one', async (t) => {
   const { brain } = await site(t, (_turn, reply) => reply.end());
   const env = { ORCHD_URL: brain.url };
@@ -208,7 +237,7 @@ test('orchd agents lists the agents, or shows one', async (t) => {
   const json = jsonLines((await orchd(['agents', '--json'], { env })).out);
   assert.deepEqual(
     json.map(({ name }) => name),
-    ['helper', 'lost'],
+    ['helper', 'lost', 'careful'],
   );
   const unknown = await orchd(['agents', 'nobody'], { env });
   assert.equal(unknown.code, 1);
