@@ -1,4 +1,5 @@
 /** Bugs that are planted one at a time, each with the suite that must notice it: all of them, by subject. */
+import { AGENTS_BUGS } from './planted/agents.ts';
 import { ATTEMPTS_BUGS } from './planted/attempts.ts';
 import type { PlantedBug } from './planted/catchers.ts';
 import { GATEWAY_BUGS } from './planted/gateway.ts';
@@ -14,4 +15,5 @@ export const PLANTED: readonly PlantedBug[] = [
   ...WAITS_BUGS,
   ...GATEWAY_BUGS,
   ...MONEY_BUGS,
+  ...AGENTS_BUGS,
 ];

@@ -41,6 +41,9 @@ export const CATCHERS = {
   gates: { args: ['src/core/queue/gate-lists.test.ts'] },
   breaker: { args: ['src/core/attempts/provider-fault.test.ts'] },
   waits: { args: ['src/core/attempts/waiting.test.ts'] },
+  killedRun: { args: ['test/crash/agent-run.test.ts'], env: { CRASH_ONLY: 'loop:after-step' } },
+  runs: { args: ['src/agents/run.test.ts'] },
+  approvals: { args: ['test/flow/approvals.test.ts'] },
   bodies: { args: ['src/stores/journal/blob-use.test.ts'] },
 } as const satisfies Record<string, Catcher>;
 

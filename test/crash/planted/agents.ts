@@ -1,0 +1,29 @@
+/** Runs of agents: their tools and what must be allowed. */
+import type { PlantedBug } from './catchers.ts';
+
+export const AGENTS_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'a call with an effect is repeated when its outcome is unknown',
+    file: 'src/agents/steps/tool-execution.ts',
+    find: "    on_unknown: isEffectful ? 'hold' : 'retry',\n    max_tries: isEffectful ? 1 : 3,\n",
+    replace: "    on_unknown: 'retry',\n    max_tries: 3,\n",
+    catcher: 'killedRun',
+    says: /"send" was called 2 times/,
+  },
+  {
+    name: 'an approval is not bound to the arguments that were shown',
+    file: 'src/api/approvals.ts',
+    find: 'hash !== undefined && hash !== tags.hash',
+    replace: 'hash === undefined && hash !== tags.hash && false',
+    catcher: 'approvals',
+    says: /✖ is answered once, not for another call or run, and not with another hash/,
+  },
+  {
+    name: 'a call that was denied is made',
+    file: 'src/agents/steps/tool-execution.ts',
+    find: 'if (toApprove && approvalIn(call)?.approved) {',
+    replace: 'if (toApprove && approvalIn(call)) {',
+    catcher: 'runs',
+    says: /✖ has a call allowed before it is made/,
+  },
+];
