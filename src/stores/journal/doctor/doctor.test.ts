@@ -134,11 +134,11 @@ describe('the folder itself', () => {
     const folder = await makeFolder();
     const { maker, waiting } = folder;
     const at = maker.position;
-    await maker.addText(`${JSON.stringify(['job', waiting.uid, { ...waiting.job, v: 2 }, 'x'])}\n`, 1);
+    await maker.addText(`${JSON.stringify(['job', waiting.uid, { ...waiting.job, v: 3 }, 'x'])}\n`, 1);
     const { salvage } = await finds(
       folder,
       'format',
-      /version 2/,
+      /version 3/,
       `log/${segmentName(segmentOf(maker))}:${at}`,
     );
     assert.equal(salvage, undefined);
