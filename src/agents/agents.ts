@@ -91,8 +91,11 @@ export class Agents {
   }
 
   #partsOf(agent: AgentDefinition): Pick<RunOf, 'tools' | 'checkOutput'> {
+    const known = this.#agents.get(agent.name);
+    // What must be allowed by now holds for runs that began before, too.
+    const approve = [...(agent.approve ?? []), ...(known?.definition.approve ?? [])];
     return {
-      tools: offerOf(this.#agents.get(agent.name)?.tools, agent),
+      tools: offerOf(known?.tools, { tools: agent.tools ?? [], approve }),
       checkOutput: agent.output && outputCheck(agent.output),
     };
   }

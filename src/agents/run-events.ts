@@ -53,13 +53,22 @@ export async function* runEvents(
       lastStep = step;
       yield { event: 'step', data: { step, jobs } };
       const place = after?.step === step ? after.event : undefined;
-      for (const jobId of jobs) yield* callEvents(follow, runId, step, jobId, place);
+      for (const jobId of jobs) yield* kept(callEvents(follow, runId, step, jobId, place));
     }
   }
 }
 
 /** The calls of tools have ids of one part more than those of the model (`<run>.<step>.<call>`). */
-const isModelCall = (runId: string, step: number, jobId: string): boolean => jobId === `${runId}.${step}`;
+const isModelCall = (runId: string, jobId: string): boolean => /^\d+$/.test(jobId.slice(runId.length + 1));
+
+/** Nothing, for a job that is no longer kept: it has ended long ago, while others of its step go on. */
+async function* kept(events: AsyncGenerator<RunEvent>): AsyncGenerator<RunEvent> {
+  try {
+    yield* events;
+  } catch (error) {
+    if (!(error instanceof OrchdError) || error.code !== 'NOT_FOUND') throw error;
+  }
+}
 
 async function* callEvents(
   follow: FollowJob,
@@ -68,7 +77,7 @@ async function* callEvents(
   jobId: string,
   after: string | undefined,
 ): AsyncGenerator<RunEvent> {
-  const isModel = isModelCall(runId, step, jobId);
+  const isModel = isModelCall(runId, jobId);
   let hasTold = after !== undefined;
   for await (const { type, id, data } of follow(jobId, isModel ? after : undefined)) {
     const place = id === undefined ? {} : { id: `${step}:${id}` };

@@ -44,6 +44,8 @@ export interface AskedTool {
   readonly jobId: string;
   readonly callId: string;
   readonly tool: string;
+  /** Of tool and arguments. */
+  readonly hash: string;
   /** Set while the run waits for somebody to allow the call: what is called then. */
   readonly toApprove?: { readonly args: unknown };
 }

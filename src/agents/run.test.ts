@@ -251,6 +251,39 @@ describe('a run', () => {
     );
   });
 
+  test('does not make a call with an effect again that was given up while it ran', () => {
+    const run = new Played();
+    run.next();
+    run.next(says('', ['a', 'send', '1'], ['b', 'look', '1']));
+    const givenUp = { ok: false, text: 'it took too long', why: 'timeout', started: true };
+    run.next(givenUp, givenUp);
+    assert.deepEqual(
+      run.heard.slice(2).map(({ content }) => /do not call it again/.test(content)),
+      [true, false],
+    );
+    const again = run.next(says('', ['a', 'send', '1'], ['b', 'look', '1']));
+    assert.deepEqual(
+      again.map((job) => (job['payload'] as { tool: string }).tool),
+      ['look'],
+    );
+  });
+
+  test('takes whatever a person has settled a call with', () => {
+    for (const [result, told] of [
+      [null, 'done'],
+      ['it was paid', 'it was paid'],
+      [{ ok: true }, '{"ok":true}'],
+      [{ ok: true, text: 'paid' }, 'paid'],
+      [{ ok: false, text: 'no' }, 'error: no'],
+    ] as const) {
+      const run = new Played();
+      run.next();
+      run.next(says('', ['a', 'send', '1']));
+      run.next(result as never);
+      assert.equal(run.heard.at(-1)?.content, told);
+    }
+  });
+
   test('asks the model at once again where no call can be made', () => {
     const run = new Played();
     run.next();

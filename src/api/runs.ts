@@ -150,20 +150,27 @@ const eventsRoute = (parts: RunRouteParts): Route =>
         events:
           '`queued`, `step` (the jobs that it waits for), `token` (what its model says), `reset`, `tool_result`, then `end` with its result, or `error`, each with JSON as data',
       },
+      204: 'The reader has received the end already',
       404: 'No such run',
       429: 'Too many streams',
     },
     handle: (call) => follow(parts, call, call.query.last_event_id),
   });
 
-async function follow(parts: RunRouteParts, call: Call, afterId: string | undefined): Promise<Stream> {
+async function follow(
+  parts: RunRouteParts,
+  call: Call,
+  afterId: string | undefined,
+): Promise<Stream | { status: 204 }> {
   const { orchestrator, openStreams } = parts;
   const { tenant } = call.identity;
   const given = call.headers[LAST_EVENT_ID] ?? afterId;
   if (Array.isArray(given)) throw new OrchdError('INVALID_PARAMS', 'there are two Last-Event-IDs');
-  const after = placeOf(given as string | undefined);
+  const isAtEnd = given === 'end';
+  const after = isAtEnd ? undefined : placeOf(given as string | undefined);
   // Awaited before the stream begins, so that an unknown run is answered with 404 and not inside a stream.
-  await viewOf(orchestrator, call);
+  const { ended_at: endedAt } = await viewOf(orchestrator, call);
+  if (isAtEnd && endedAt !== undefined) return { status: 204 };
   const stop = new AbortController();
   const { signal } = stop;
   const events = runEvents(

@@ -92,6 +92,8 @@ class ToldRun {
   readonly #answer: Answer;
   /** The last step that was told: after a lost connection its event comes again. */
   #step = 0;
+  /** The call of the model that was asked for last. */
+  #asked: string | undefined;
   /** The call of the model that speaks, or has spoken last, and what was printed of it. */
   #call: string | undefined;
   #text = '';
@@ -136,9 +138,14 @@ class ToldRun {
 
   async #begin({ step, jobs }: StepData): Promise<void> {
     if (step <= this.#step) return;
-    const before = this.#step;
     this.#step = step;
-    if (jobs.includes(`${this.#runId}.${step}`)) return this.#askedAgain(`${this.#runId}.${before}`);
+    // The calls of tools have ids of one part more (`<run>.<step>.<call>`).
+    const modelCall = jobs.find((id) => /^\d+$/.test(id.slice(this.#runId.length + 1)));
+    if (modelCall !== undefined) {
+      const before = this.#asked;
+      this.#asked = modelCall;
+      return before === undefined ? undefined : this.#askedAgain(before);
+    }
     const calls = await Promise.all(jobs.map((id) => this.#callOf(id)));
     for (const [at, { tool, isToApprove }] of calls.entries()) {
       const name = oneLine(tool);

@@ -42,10 +42,10 @@ class Site {
     ];
   }
 
-  async open(t: TestContext, data: string, text = config()): Promise<void> {
+  async open(t: TestContext, data: string, text = config(), model = this.model): Promise<void> {
     const brain = await httpBrain({
       ...placed({ data, config: text }),
-      backends: [this.model.backend()],
+      backends: [model.backend()],
       tools: this.#tools,
     });
     t.after(() => brain.stop());
@@ -145,6 +145,29 @@ describe('a call that a person must allow', () => {
       assert.deepEqual(site.paid, []);
     },
   );
+
+  onStores('must be allowed in a run that began before that was asked for', LASTING, async (t, data) => {
+    const asked = Promise.withResolvers<void>();
+    const said = Promise.withResolvers<void>();
+    const site = new Site('ann');
+    const first = new ScriptedModel(async () => {
+      asked.resolve();
+      await said.promise;
+      return { calls: [['c0', 'pay', { to: 'ann' }]] };
+    });
+    await site.open(t, data, config().replace('approve: [pay], ', ''), first);
+    await site.start('r');
+    await within(asked.promise);
+    const stopped = site.brain.stop();
+    said.resolve();
+    await within(stopped);
+    await site.open(t, data);
+    const { call_id } = await site.only();
+    assert.deepEqual(site.paid, []);
+    assert.equal(await site.answer('r', { call_id, approve: true }), 200);
+    await within(site.brain.orchestrator.wait('r'));
+    assert.deepEqual(site.paid, ['ann']);
+  });
 
   onStores('waits over a restart', LASTING, async (t, data) => {
     const site = new Site('ann');

@@ -74,6 +74,7 @@ async function onSmallDisk(t: TestContext): Promise<Stage> {
   await talker.say('before\n');
   await client.submit({ job_id: 'sleeps', type: 'sleep' });
   await until(async () => (await client.get('sleeps')).state === 'running');
+  await client.submit({ job_id: 'waits', type: 'waits', wait_for_backend: true });
   return { brain, client, talker, data, ballast: join(mount.folder, 'ballast') };
 }
 
@@ -88,7 +89,8 @@ const refusesWork = ({ client }: Stage): Promise<void> =>
 async function answersReads({ brain, client }: Stage): Promise<void> {
   const { state, result } = await client.get('ended');
   assert.deepEqual([state, result], ['succeeded', { text: '"kept"', exit_code: 0 }]);
-  assert.equal((await client.list({ limit: 10 })).jobs.length, 10);
+  // How many more were taken before the disk counted as full differs from run to run, and may be none.
+  assert.ok((await client.list({ limit: 10 })).jobs.length >= 4);
   const [health, told] = await statusOf(`${brain.url}/health`);
   assert.deepEqual([health, told['status'], told['disk_full']], [200, 'degraded', true]);
   assert.deepEqual(await statusOf(`${brain.url}/ready`), [503, { ready: false }]);
@@ -223,14 +225,14 @@ test(
     const early = following(client, 'talks');
     await until(() => textOf(early.heard) === 'before\n');
     fill(ballast);
-    const [waits, ...others] = (await submitUntilFull(client)) as [string, ...string[]];
-    t.diagnostic(`${others.length + 1} jobs were taken before the disk counted as full`);
+    const others = await submitUntilFull(client);
+    t.diagnostic(`${others.length} jobs were taken before the disk counted as full`);
 
     await refusesWork(stage);
     await answersReads(stage);
     const late = following(client, 'talks');
     await until(() => textOf(late.heard) === 'before\n');
-    await cancels(stage, waits);
+    await cancels(stage, 'waits');
     await cancels(stage, 'sleeps');
     await refusesWork(stage);
 

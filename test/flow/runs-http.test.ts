@@ -133,6 +133,8 @@ describe('agents over HTTP', () => {
     assert.equal(textOf(rest), 'three');
     const late = await within(events(brain, '/v2/runs/r/events'));
     assert.equal(dataOf(late.at(-1)!).reply, 'three');
+    const read = await fetch(`${brain.url}/v2/runs/r/events`, { headers: { 'last-event-id': 'end' } });
+    assert.equal(read.status, 204);
     const bad = await fetch(`${brain.url}/v2/runs/r/events`, { headers: { 'last-event-id': 'x' } });
     assert.equal(bad.status, 400);
   });
@@ -188,6 +190,11 @@ describe('agents over HTTP', () => {
     ]);
     const forged = { messages: [{ role: 'tool', content: 'y' }] };
     assert.deepEqual(await codeOf('POST', '/v2/agents/helper/runs', forged), [400, 'INVALID_PARAMS']);
+    // It would be the id of a job of the run `r`.
+    assert.deepEqual(await codeOf('POST', '/v2/agents/helper/runs', { input: 'x', run_id: 'r.1' }), [
+      400,
+      'INVALID_PARAMS',
+    ]);
     assert.deepEqual(await codeOf('GET', '/v2/runs/none'), [404, 'NOT_FOUND']);
     assert.deepEqual(await codeOf('GET', '/v2/runs/none/events'), [404, 'NOT_FOUND']);
     assert.deepEqual(await codeOf('POST', '/v2/runs/none/cancel'), [404, 'NOT_FOUND']);

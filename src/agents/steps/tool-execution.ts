@@ -24,6 +24,7 @@ import {
   type StepContext,
   type StepNote,
 } from '../run-state.ts';
+import type { ToolResult } from '../tools/call.ts';
 import { askedCalls } from './llm-call.ts';
 import { cut } from './model-call.ts';
 
@@ -75,7 +76,7 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): string | un
   const needsApproval = tools.needsApproval(name);
   const make = needsApproval ? approvalJob : toolJob;
   sorted.jobs.push(make(context, place, name, checked.args));
-  const asked = { jobId: place, callId: call.id, tool: name };
+  const asked = { jobId: place, callId: call.id, tool: name, hash };
   sorted.asked.push(needsApproval ? { ...asked, toApprove: { args: checked.args } } : asked);
   return undefined;
 }
@@ -116,6 +117,7 @@ function takeResults(context: StepContext): Next {
   const byJob = new Map(ended.map((call) => [call.jobId, call]));
   const messages = [...run.messages];
   const steps = [...run.steps];
+  const made = { ...run.made };
   const asked: AskedTool[] = [];
   const jobs: ChildJob[] = [];
   for (const each of run.asked) {
@@ -127,11 +129,14 @@ function takeResults(context: StepContext): Next {
       asked.push({ ...rest, jobId: id });
       continue;
     }
-    messages.push(toolMessage(each.callId, toApprove ? deniedText(call) : textOf(call)));
+    const isInDoubt = mayBeDone(context, each.tool, call);
+    if (isInDoubt) made[each.hash] = MAX_EQUAL_CALLS;
+    const text = toApprove ? deniedText(call) : textOf(call);
+    messages.push(toolMessage(each.callId, isInDoubt ? text + MAY_BE_DONE : text));
     steps.push(stepNote(each, call));
   }
-  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, steps, asked: [] });
-  return { run: { ...run, messages, steps, asked, step: run.step + 1 }, jobs };
+  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, steps, made, asked: [] });
+  return { run: { ...run, messages, steps, made, asked, step: run.step + 1 }, jobs };
 }
 
 const approvalIn = (call: EndedCall | undefined): Approval | undefined =>
@@ -142,18 +147,26 @@ function deniedText(call: EndedCall | undefined): string {
   return `error: the call was denied${why === undefined ? '' : `: ${cut(why)}`}`;
 }
 
-/** The result of a job of a tool. */
-interface ToolResult {
-  readonly ok: boolean;
-  readonly text: string;
-}
-
+/** What the model is told of a call that has ended. The result may also be what a person has settled it with. */
 function textOf(call: EndedCall | undefined): string {
   if (!call) return 'error: the result of this call is no longer kept';
   if (call.error) return `error: ${call.error.message}`;
-  const { ok, text } = call.result as ToolResult;
-  return ok ? cut(text) : `error: ${cut(text)}`;
+  const { result } = call;
+  if (result === null || result === undefined) return 'done';
+  if (typeof result === 'string') return cut(result);
+  const { ok = true, text } = result as { ok?: unknown; text?: unknown };
+  const said = cut(typeof text === 'string' ? text : JSON.stringify(result));
+  return ok === false ? `error: ${said}` : said;
 }
+
+/** Whether a call with an effect was given up while it ran: it may have been done all the same. */
+function mayBeDone({ tools }: StepContext, tool: string, call: EndedCall | undefined): boolean {
+  if (tools.effectOf(tool) !== 'effectful') return false;
+  const { why, started } = (call?.result ?? {}) as Partial<Extract<ToolResult, { ok: false }>>;
+  return why !== undefined && why !== 'failed' && started === true;
+}
+
+const MAY_BE_DONE = '. It may have been done all the same: do not call it again';
 
 function stepNote({ jobId, tool }: AskedTool, call: EndedCall | undefined): StepNote {
   const { ok, approved } = (call?.result ?? {}) as Partial<ToolResult & Approval>;

@@ -1,4 +1,5 @@
 /** `orchd approve CALL [--deny]` */
+import { APPROVAL_TYPE, type ApprovalTags } from '../../model/agent.ts';
 import { flagOf, jobId, singlePositional, textOf } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
@@ -27,14 +28,15 @@ time is denied.`,
   async run(args, terminal) {
     const id = jobId(singlePositional(args.positionals, 'call'));
     const client = connect(args);
-    const call = (await client.approvals()).find(({ call_id }) => call_id === id);
-    if (!call)
+    const { type, state, tags } = await client.get(id);
+    if (type !== APPROVAL_TYPE || state !== 'waiting')
       throw new UnknownId(`no call "${id}" waits to be allowed`, '`orchd approvals` lists those that do.');
+    const { run, hash } = tags as unknown as ApprovalTags;
     const isAllowed = !flagOf(args.values, 'deny');
     const why = textOf(args.values, 'why');
-    const answer = { call_id: id, approve: isAllowed, hash: call.hash, ...(why !== undefined && { why }) };
-    const run = await client.approve(call.run_id, answer);
-    if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(run));
+    const answer = { call_id: id, approve: isAllowed, hash, ...(why !== undefined && { why }) };
+    const view = await client.approve(run, answer);
+    if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(view));
     else terminal.print(`${id} is ${isAllowed ? 'allowed' : 'denied'}.`);
     return EXIT.ok;
   },

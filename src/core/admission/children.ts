@@ -35,13 +35,15 @@ export function admitChildren(turn: Turn, parent: JobEntry, children: readonly N
 
 function below(turn: Turn, parent: JobEntry, child: NewJob): NewJob {
   const { ask } = parent;
-  const spec = { ...child.spec, parent_id: ask.id };
-  return { ...child, spec: isInSessionOf(turn, parent, child) ? { ...spec, parallel: true } : spec };
+  // What a model says for a job counts in the session of that job.
+  const session =
+    child.spec.session_id ?? (child.spec.type === 'inference' ? ask.spec.session_id : undefined);
+  const spec = { ...child.spec, parent_id: ask.id, ...(session !== undefined && { session_id: session }) };
+  return { ...child, spec: isInSessionOf(turn, parent, session) ? { ...spec, parallel: true } : spec };
 }
 
 /** Whether the job is in the session of one above it: in order, it would wait for that one to end, which waits for it. */
-function isInSessionOf({ state }: Turn, { ask }: JobEntry, { spec }: NewJob): boolean {
-  const session = spec.session_id;
+function isInSessionOf({ state }: Turn, { ask }: JobEntry, session: string | undefined): boolean {
   if (session === undefined) return false;
   return [...(ask.ancestors ?? []), ask.id].some(
     (id) => state.jobs.get(uidOf(ask.tenant, id))?.ask.spec.session_id === session,

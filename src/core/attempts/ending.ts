@@ -67,7 +67,8 @@ const ENDS = { true: 'succeeded', false: 'failed', cancelled: 'cancelled', waits
 function beginWait(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: Waits): void {
   if (entry.job.cancel || attempt.kill) return endKilled(turn, entry, attempt);
   const { maxWaiting } = turn.settings;
-  if (turn.state.counts.waiting >= maxWaiting)
+  // A job that has waited before goes on: what it has done so far must not be lost.
+  if (!entry.job.wait && turn.state.counts.waiting >= maxWaiting)
     return endBadly(turn, entry, tooManyWait(maxWaiting), undefined, false);
   waitFor(turn, entry, outcome);
 }

@@ -1,5 +1,6 @@
 /** The commands that people give for jobs: cancel, redrive, resolve. */
 
+import { RUN_JOB_TYPES } from '../../model/agent.ts';
 import type { Body } from '../../model/body.ts';
 import type { Cause } from '../../model/causes.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
@@ -79,6 +80,9 @@ export function redriveJob(
   if (!job || !ask) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
   if (job.state !== 'dead') {
     throw new OrchdError('ILLEGAL_STATE', `only a dead job can be redriven; "${ask.id}" is ${job.state}`);
+  }
+  if (RUN_JOB_TYPES.includes(ask.spec.type)) {
+    throw new OrchdError('ILLEGAL_STATE', `"${ask.id}" belongs to a run, which has gone on without it`);
   }
   if (live?.open) {
     throw new OrchdError('ILLEGAL_STATE', `attempt ${live.open.n} of "${ask.id}" has not ended yet`);

@@ -127,7 +127,9 @@ export class Queue implements StateFollower {
   isBehind(gate: Gate, entry: JobEntry): boolean {
     if (gate.isBroad) {
       const first = this.#firstHeld.get(gate);
-      return first !== undefined && first !== entry && isNextInLane(first) && ahead(first, entry);
+      if (first === undefined) return false;
+      // Within a lane its two classes decide who is next: a batch job that is due goes before an interactive one.
+      return laneOf(first) !== laneOf(entry) && isNextInLane(first) && ahead(first, entry);
     }
     return this.#lists.isBehind(gate, entry, () => laneKey(needSourceOf(entry)), this.#isFree);
   }

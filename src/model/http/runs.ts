@@ -7,8 +7,8 @@ import { answerObject, Instant, orNull, requestObject, type Shape } from './shap
 
 const optional = Type.Optional;
 
-/** A run makes ids for its jobs by adding to its own. */
-export const RUN_ID = '^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,100}$';
+/** A run makes ids for its jobs by adding numbers to its own: its own ends in none, so that the two cannot meet. */
+export const RUN_ID = '^(?!\\.{1,2}$)(?!.*\\.[0-9]+$)[A-Za-z0-9._-]{1,100}$';
 
 export const StartRun = requestObject({
   run_id: optional(
