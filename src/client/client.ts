@@ -34,12 +34,14 @@ import {
   type SubmitLinesOptions,
   submitLines,
 } from './submit-lines.ts';
+import type { FollowOptions, TaskEvent } from './task-events.ts';
 import { type LedgerOptions, readLedger, type UsageRequest, usageQuery } from './usage.ts';
 
 export type { BatchResult, ResultsOptions, WaitOptions } from './batches.ts';
 export { ClientError } from './client-error.ts';
 export type { RunEvent, RunRequest } from './runs.ts';
 export type { JobLine, JobSource, LineAnswer, SubmitLinesOptions } from './submit-lines.ts';
+export type { FollowOptions, TaskEvent } from './task-events.ts';
 export type { LedgerOptions, UsageRequest, UsageWindow } from './usage.ts';
 
 export interface ClientOptions {
@@ -47,21 +49,6 @@ export interface ClientOptions {
   readonly url?: string;
   readonly token?: string;
   readonly fetch?: typeof fetch;
-}
-
-export interface TaskEvent {
-  readonly id: string | undefined;
-  readonly event: string;
-  readonly data: unknown;
-}
-
-export interface FollowOptions {
-  /** The id of the last event that the caller has received; the stream goes on after it. */
-  readonly after?: string;
-  readonly signal?: AbortSignal;
-  /** How long to keep reconnecting while the brain cannot be reached. */
-  readonly patienceMs?: number;
-  readonly onReconnect?: (error: Error) => void;
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:8080';
