@@ -8,7 +8,7 @@
  * A3  No answer is a no.
  */
 import type { FunctionContext } from '../backends/local/functions.ts';
-import type { Approval, CallToApprove } from '../model/agent.ts';
+import type { Approval, CallToApprove } from '../model/run-jobs.ts';
 
 /** The answer to a job that waits for approval. */
 export interface ApprovalAnswer {

@@ -1,8 +1,9 @@
 /** What a run does now, read off its job and the jobs that it waits for. */
-import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE } from '../model/agent.ts';
+
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { RunStateName, RunView } from '../model/http/runs.ts';
+import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE } from '../model/run-jobs.ts';
 import { isTerminal } from '../model/states.ts';
 import type { RunResult } from './run.ts';
 

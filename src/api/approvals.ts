@@ -1,10 +1,10 @@
 /** The routes for calls of tools that a person must allow: which ones wait, and the answer to one. */
 import type { ApprovalAnswer } from '../agents/approval.ts';
 import { runView } from '../agents/run-view.ts';
-import { APPROVAL_TYPE, type ApprovalTags, type CallToApprove } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { ApprovalList, type ApprovalView, ApproveCall, RunView } from '../model/http/runs.ts';
+import { APPROVAL_TYPE, type ApprovalTags, type CallToApprove } from '../model/run-jobs.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Route, route } from '../wire/route.ts';
 import { jobIdOf } from './tasks.ts';

@@ -1,8 +1,8 @@
 /** Follows a run of an agent to its end: what its model says goes to standard output, what happens to standard error. */
 import type { OrchdClient, RunEvent } from '../client/client.ts';
 import { restOf } from '../kit/rest-of-text.ts';
-import { APPROVAL_TYPE, type Approval } from '../model/agent.ts';
 import type { RunView } from '../model/http/runs.ts';
+import { APPROVAL_TYPE, type Approval } from '../model/run-jobs.ts';
 import type { Terminal } from './command.ts';
 import { Answer } from './text/answer.ts';
 import { RunProgress } from './text/run-progress.ts';

@@ -7,11 +7,11 @@ import { stableHash, stableHashInSlices } from '../kit/hash.ts';
 import { parseInstant } from '../kit/instant.ts';
 import { textInSlices } from '../kit/json-writer.ts';
 import { type BodySize, inSlices, type Sliced, type SliceMeter } from '../kit/slices.ts';
-import { RUN_JOB_TYPES } from '../model/agent.ts';
 import type { Body } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type GivenSpec, JOB_ID, specOf } from '../model/job-spec.ts';
 import { DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
+import { RUN_JOB_TYPES } from '../model/run-jobs.ts';
 import { SubmitRequest } from '../model/submit.ts';
 import { estimateInSlices, estimateTokens, type TokenEstimate } from './estimate.ts';
 

@@ -3,15 +3,14 @@
  * told to the model, and does not end the run.
  */
 import { stableHash } from '../../kit/hash.ts';
+import { DEFAULT_APPROVAL_WAIT_MS, DEFAULT_PARALLEL_TOOLS } from '../../model/agent.ts';
 import {
   APPROVAL_TYPE,
   type Approval,
   type ApprovalTags,
   type CallToApprove,
-  DEFAULT_APPROVAL_WAIT_MS,
-  DEFAULT_PARALLEL_TOOLS,
   TOOL_TYPE,
-} from '../../model/agent.ts';
+} from '../../model/run-jobs.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
 import {
   type AskedTool,

@@ -1,7 +1,8 @@
 /** Converts a chat request for `agent:NAME` into a run of that agent. */
-import { RUN_TYPE, type RunRequest } from '../../model/agent.ts';
+import type { RunRequest } from '../../model/agent.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ChatRequest } from '../../model/http/openai.ts';
+import { RUN_TYPE } from '../../model/run-jobs.ts';
 import type { SubmitRequest } from '../../model/submit.ts';
 import type { Call } from '../../wire/route.ts';
 import { type ParsedRequest, submitRequestOf, unsupported } from './request.ts';

@@ -1,5 +1,5 @@
 /** `orchd approve CALL [--deny]` */
-import { APPROVAL_TYPE, type ApprovalTags } from '../../model/agent.ts';
+import { APPROVAL_TYPE, type ApprovalTags } from '../../model/run-jobs.ts';
 import { flagOf, jobId, singlePositional, textOf } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';

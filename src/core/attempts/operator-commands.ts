@@ -1,11 +1,11 @@
 /** The commands that people give for jobs: cancel, redrive, resolve. */
 
-import { RUN_JOB_TYPES } from '../../model/agent.ts';
 import type { Body } from '../../model/body.ts';
 import type { Cause } from '../../model/causes.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { redrive, requestCancel, succeed, unclaim } from '../../model/moves.ts';
 import { tokenOf } from '../../model/records.ts';
+import { RUN_JOB_TYPES } from '../../model/run-jobs.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { EndedJob } from '../ports/store.ts';
 import type { JobEntry } from '../state/job-entry.ts';
