@@ -62,6 +62,15 @@ const batch = {
   live_jobs: 0,
   counts: { succeeded: 1, dead: 1, cancelled: 0 },
 };
+const approval = {
+  call_id: HOSTILE,
+  run_id: HOSTILE,
+  agent: HOSTILE,
+  tool: HOSTILE,
+  args: { [HOSTILE]: HOSTILE },
+  hash: HOSTILE,
+  expires_at: 1,
+};
 const bulk = { matched: 2, changed: 1, refused: 1, refusal: HOSTILE, job_ids: [HOSTILE] };
 const refusal = { code: HOSTILE, message: HOSTILE, next: HOSTILE, retriable: false };
 const statusJob = { job_id: HOSTILE, type: HOSTILE, model: HOSTILE, backend: HOSTILE, since: 0 };
@@ -193,6 +202,10 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     send(200, status);
   } else if (url === '/v2/agents') {
     send(200, { agents: [agent] });
+  } else if (url === '/v2/approvals') {
+    send(200, { approvals: [approval, { ...approval, args: undefined }] });
+  } else if (url.startsWith('/v2/tasks/call')) {
+    send(200, { ...job, type: 'approval', state: 'waiting', tags: { run: HOSTILE, hash: HOSTILE } });
   } else if (/^\/v2\/agents\/.*\/runs$/.test(url)) {
     send(202, { run_id: HOSTILE, agent: HOSTILE });
   } else if (url === '/v2/catalog/routes') {
@@ -251,6 +264,15 @@ const tokens = JSON.stringify({
 
 /** Calls of every command with hostile text wherever a command takes or gets one; `URL` stands for the server. */
 const CALLS: Record<string, () => string[][]> = {
+  approvals: () => [[...at()], ['--json', ...at()], [HOSTILE]],
+  approve: () => [
+    ['call', ...at()],
+    ['call', '--deny', '--why', HOSTILE, '--json', ...at()],
+    ['a', ...at()],
+    ['missing', ...at()],
+    ['refuse', ...at()],
+    [HOSTILE, ...at()],
+  ],
   agents: () => [[...at()], [HOSTILE, ...at()], ['missing', ...at()]],
   run: () => [
     ['helper', HOSTILE, ...at()],
