@@ -93,11 +93,13 @@ export class Agents {
 
   #partsOf(agent: AgentDefinition): Pick<RunOf, 'tools' | 'checkOutput'> {
     const known = this.#agents.get(agent.name);
-    // What must be allowed by now holds for runs that began before, too.
+    // A tool that must be allowed by now must be so in runs that began before, too.
     const approve = [...(agent.approve ?? []), ...(known?.definition.approve ?? [])];
+    const { output } = agent;
     return {
       tools: offerOf(known?.tools, { tools: agent.tools ?? [], approve }),
-      checkOutput: agent.output && outputCheck(agent.output),
+      // The schema is compiled when an answer is checked, not for every step.
+      checkOutput: output && ((text) => outputCheck(output)(text)),
     };
   }
 

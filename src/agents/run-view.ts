@@ -1,4 +1,4 @@
-/** What a run does now, read off its job and the jobs that it waits for. */
+/** The state of a run, read off its job and the jobs that it waits for. */
 
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';

@@ -6,7 +6,7 @@ import { planning } from './steps/planning.ts';
 import { type OutputCheck, synthesis } from './steps/synthesis.ts';
 import { toolExecution } from './steps/tool-execution.ts';
 
-/** What every run ends with, also one that has failed. */
+/** The result of every run, also of one that has failed. */
 export interface RunResult {
   readonly reply: string;
   readonly steps: readonly StepNote[];

@@ -8,10 +8,10 @@ import { Answer } from './text/answer.ts';
 import { RunProgress } from './text/run-progress.ts';
 import { cutTo, oneLine } from './text/screen.ts';
 
-/** What a tool says of its failure is shown up to this length. */
+/** The message of a tool that failed is shown up to this length. */
 const MAX_WHY_CHARS = 300;
 
-/** How a run has ended. A run that was cancelled, or whose job has failed, has a state and an error alone. */
+/** The end of a run. A run that was cancelled, or whose job has failed, has a state and an error alone. */
 export interface RunEnd extends Pick<RunView, 'reply' | 'steps' | 'trace_id' | 'cost'> {
   readonly run_id: string;
   readonly state?: string;
@@ -80,7 +80,7 @@ interface ToolEnd {
 
 interface ToldCall {
   readonly tool: string;
-  /** It is not made before somebody allows it. */
+  /** The call is not made before somebody allows it. */
   readonly isToApprove: boolean;
 }
 
@@ -155,7 +155,7 @@ class ToldRun {
     }
   }
 
-  /** Where the call of the model before has failed, what it said does not count. */
+  /** A call of the model that has failed is made again: the words that were printed of it do not count. */
   async #askedAgain(before: string): Promise<void> {
     const failed = await this.#client.get(before).catch(() => undefined);
     if (failed?.type !== 'inference' || !failed.error) return;

@@ -101,7 +101,7 @@ const GivenMessage = Type.Object(
   { additionalProperties: false },
 );
 
-/** What a run is asked: a text, or the messages of a conversation. */
+/** The question that a run answers: a text, or the messages of a conversation. */
 export const RunRequest = Type.Object(
   {
     agent: Type.String({ pattern: AGENT_NAME }),

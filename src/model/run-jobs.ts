@@ -25,7 +25,7 @@ export interface ApprovalTags {
   readonly run: string;
   readonly agent: string;
   readonly tool: string;
-  /** Of tool and arguments: whoever answers may repeat it, to allow this call and no other. */
+  /** The hash of tool and arguments: whoever answers may repeat it, to allow this call and no other. */
   readonly hash: string;
 }
 

@@ -28,7 +28,7 @@ function ask(context: StepContext): Next {
   return askModel(context, { event: 'llm_call', tools: context.tools.definitions });
 }
 
-/** Whether the call that is made, or has just ended, is the last one that the run may make. */
+/** True if the call that is made, or has just ended, is the last one that the run may make. */
 const wasLast = ({ run: { agent, answers } }: StepContext): boolean =>
   answers + 1 >= (agent.max_steps ?? DEFAULT_MAX_STEPS);
 

@@ -17,7 +17,7 @@ const TRIES_PER_MODEL = 2;
 
 export interface ModelRequest {
   readonly event: 'plan' | 'llm_call';
-  /** What is said to the model in this call alone, after the messages of the run. */
+  /** A text for the model in this call alone, after the messages of the run. */
   readonly note?: string;
   readonly tools?: readonly object[];
 }

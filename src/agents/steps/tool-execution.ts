@@ -35,7 +35,7 @@ export const toolExecution: Step = (context) => (context.ended ? takeResults(con
 interface Sorted {
   readonly jobs: ChildJob[];
   readonly asked: AskedTool[];
-  /** What the model is told of calls that are not made. */
+  /** The messages that tell the model of calls that are not made. */
   readonly refusals: ChatMessage[];
   readonly made: Record<string, number>;
 }
@@ -146,7 +146,7 @@ function deniedText(call: EndedCall | undefined): string {
   return `error: the call was denied${why === undefined ? '' : `: ${cut(why)}`}`;
 }
 
-/** What the model is told of a call that has ended. The result may also be what a person has settled it with. */
+/** The text for the model about a call that has ended. A person may have settled the call, with any result. */
 function textOf(call: EndedCall | undefined): string {
   if (!call) return 'error: the result of this call is no longer kept';
   if (call.error) return `error: ${call.error.message}`;
@@ -158,7 +158,7 @@ function textOf(call: EndedCall | undefined): string {
   return ok === false ? `error: ${said}` : said;
 }
 
-/** Whether a call with an effect was given up while it ran: it may have been done all the same. */
+/** True for a call with an effect that was given up while it ran: it may have been done all the same. */
 function mayBeDone({ tools }: StepContext, tool: string, call: EndedCall | undefined): boolean {
   if (tools.effectOf(tool) !== 'effectful') return false;
   const { why, started } = (call?.result ?? {}) as Partial<Extract<ToolResult, { ok: false }>>;

@@ -99,7 +99,7 @@ const PARSE_FAULTS: Readonly<Record<JsonFault, string>> = {
   ['__proto__']: PROTOTYPE_FIELD,
 };
 
-/** Whether code that merges the value into an object could change the prototype of all objects (`__proto__` is gone). */
+/** True for a value that changes the prototype of all objects, if code merges it into one (`__proto__` is gone). */
 function reachesPrototype(value: unknown): boolean {
   if (value === null || typeof value !== 'object') return false;
   const made = Object.hasOwn(value, 'constructor') ? (value as ToolArguments)['constructor'] : undefined;

@@ -1,4 +1,4 @@
-/** What a model is told of an error that a tool threw: its message, without stack traces and secrets. */
+/** The text for a model about an error that a tool threw: its message, without stack traces and secrets. */
 import type { Secret } from '../../kit/secret.ts';
 
 export const MAX_ERROR_CHARS = 2000;

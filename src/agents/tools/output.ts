@@ -26,5 +26,5 @@ export function characterStart(bytes: Uint8Array, at: number): number {
   return start;
 }
 
-/** Whether a byte is not the first one of its character in UTF-8. */
+/** True for a byte that is not the first one of its character in UTF-8. */
 export const isContinuation = (byte: number): boolean => (byte & 0xc0) === 0x80;

@@ -4,7 +4,7 @@ import { characterStart } from './output.ts';
 const TEXT_TYPE =
   /^(text\/[\w.+-]+|application\/(json|xml|javascript|yaml|x-yaml|x-ndjson|[\w.-]+\+(json|xml|yaml)))$/;
 
-/** Whether a Content-Type is one of text in UTF-8; ASCII is a part of it. */
+/** True for the Content-Type of a text in UTF-8; ASCII is a part of it. */
 export function isTextType(contentType: string | undefined): boolean {
   const [type = '', ...parameters] = (contentType ?? '').toLowerCase().split(';');
   const charset = parameters.map((each) => each.trim()).find((each) => each.startsWith('charset='));

@@ -51,7 +51,7 @@ export class RunProgress {
   }
 }
 
-/** What a person should know of a run in this state. */
+/** The sentence that tells a person about a run in this state. */
 export function linesOf({ state, waits_for: calls = [] }: RunView): string[] {
   if (state === 'queued') return ['orchd: the run waits in the queue'];
   if (state === 'llm_queued') return ['orchd: waits in the queue for its model'];

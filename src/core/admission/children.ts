@@ -35,7 +35,7 @@ export function admitChildren(turn: Turn, parent: JobEntry, children: readonly N
 
 function below(turn: Turn, parent: JobEntry, child: NewJob): NewJob {
   const { ask } = parent;
-  // What a model says for a job counts in the session of that job.
+  // The tokens of a call of a model count in the session of the job that waits for it.
   const session =
     child.spec.session_id ?? (child.spec.type === 'inference' ? ask.spec.session_id : undefined);
   const spec = { ...child.spec, parent_id: ask.id, ...(session !== undefined && { session_id: session }) };
