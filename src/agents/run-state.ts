@@ -51,7 +51,6 @@ export interface AskedTool {
 }
 
 export interface RunState {
-  readonly v: 1;
   /** The agent as it was when the run began: a change of it does not change a run under way. */
   readonly agent: AgentDefinition;
   readonly phase: RunPhase;
@@ -64,8 +63,8 @@ export interface RunState {
   readonly failures: number;
   /** The refusals in a row of the call of the model, for reasons that may pass. */
   readonly refusals: number;
-  /** The number of calls with the same tool and arguments, by their hash. */
-  readonly made: Readonly<Record<string, number>>;
+  /** The hash of tool and arguments of every call that was made. */
+  readonly made: readonly string[];
   readonly asked: readonly AskedTool[];
   /** The model was asked to correct an answer that was not of the form of `output`. */
   readonly isRepairing: boolean;
@@ -144,7 +143,6 @@ export function newRun(agent: AgentDefinition, asked: readonly ChatMessage[]): R
   const told = [instructions, tools.length > 0 ? DATA_NOTE : ''].filter((text) => text !== '').join('\n\n');
   const messages = told === '' ? asked : [{ role: 'system', content: told } as const, ...asked];
   return {
-    v: 1,
     agent,
     phase: 'init',
     messages,
@@ -152,7 +150,7 @@ export function newRun(agent: AgentDefinition, asked: readonly ChatMessage[]): R
     answers: 0,
     failures: 0,
     refusals: 0,
-    made: {},
+    made: [],
     asked: [],
     isRepairing: false,
     steps: [],

@@ -9,6 +9,7 @@ import { describeThrown } from '../kit/redact.ts';
 import { type AgentDefinition, RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
+import { keptRun, runIn } from './kept-run.ts';
 import { type Advanced, advance, type RunOf, type RunResult, resultOf } from './run.ts';
 import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
 
@@ -36,12 +37,12 @@ export class AgentRunner {
   /** The function of jobs of type RUN_TYPE. */
   readonly run = async (payload: unknown, context: FunctionContext): Promise<unknown> => {
     const { waited, jobId, priority } = context;
-    const from = waited ? (waited.state as RunState) : this.#begin(payload);
+    const from = waited ? runIn(waited.state) : this.#begin(payload);
     const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
     const advanced = this.#advance({ runId: jobId, priority }, from, ended);
     if ('result' in advanced) return advanced.result;
     const { run, jobs, pauseMs } = advanced;
-    return context.wait({ state: run, jobs, ...(pauseMs !== undefined && { forMs: pauseMs }) });
+    return context.wait({ ...keptRun(run), jobs, ...(pauseMs !== undefined && { forMs: pauseMs }) });
   };
 
   /** Throws INVALID_PARAMS or NOT_FOUND for a request that cannot be run. */

@@ -68,7 +68,7 @@ export class Effects {
   constructor(parts: EffectsParts) {
     this.#parts = parts;
     this.#runner = parts.runner;
-    this.#outcomes = new Outcomes(parts.bodies, parts.runner, parts.env.timers, parts.children);
+    this.#outcomes = new Outcomes(parts);
     this.inspector = new Inspector({ ...parts, outcomes: this.#outcomes });
     this.#readers = new EventReaders({ ...parts, outcomes: this.#outcomes, who: () => this.#who() });
   }

@@ -148,7 +148,7 @@ export class Orchestrator extends Service {
       runner,
       holderLostMs: settings.holderLostMs,
       onEvent: (entry, event) => this.#received(entry, event),
-      children: (ask, requests) => this.#submissions.below(ask, requests),
+      children: (ask, requests, stored) => this.#submissions.below(ask, requests, stored),
     });
     const { inspector } = this.#effects;
     const atStart = settings.reconcilesAtStart;

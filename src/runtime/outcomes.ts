@@ -1,36 +1,47 @@
 /** From the outcome that an executor reports to the one that is recorded: its result as JSON text, large ones in a blob. */
+import type { Engine } from '../core/engine/engine.ts';
 import type { AskedWait, ExecutionOutcome, Outcome, UsedTokens } from '../core/ports/backend.ts';
 import type { NewJob } from '../core/ports/new-job.ts';
-import type { Timers } from '../kit/env/env.ts';
+import type { Env, Timers } from '../kit/env/env.ts';
 import { isJsonInSlices } from '../kit/json-parser.ts';
 import { inSlices } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
-import type { AskRecord } from '../model/records.ts';
-import type { Bodies } from './bodies.ts';
+import { type AskRecord, uidOf } from '../model/records.ts';
+import { type Bodies, ownerOf } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
+import { type KeptState, keepState, type Lists, type StoredList } from './growing-lists.ts';
 
 /** Checks requests for jobs below a job, and stores their bodies. */
 export type Children = (
   ask: AskRecord,
   requests: readonly unknown[],
+  stored: readonly StoredList[],
 ) => Promise<readonly (NewJob | OrchdError)[]>;
 
 /** The id that a request gives to its job, for the message of a refusal. */
 const idOf = (request: unknown): string => String((request as { job_id?: unknown } | null)?.job_id ?? '');
+
+export interface OutcomesParts {
+  readonly engine: Engine;
+  readonly bodies: Bodies;
+  readonly runner: EffectRunner;
+  readonly env: Pick<Env, 'timers'>;
+  readonly children: Children;
+}
 
 export class Outcomes {
   readonly #bodies: Bodies;
   readonly #runner: EffectRunner;
   readonly #timers: Timers;
 
-  readonly #children: Children;
+  readonly #parts: OutcomesParts;
 
-  constructor(bodies: Bodies, runner: EffectRunner, timers: Timers, children: Children) {
-    this.#children = children;
-    this.#bodies = bodies;
-    this.#runner = runner;
-    this.#timers = timers;
+  constructor(parts: OutcomesParts) {
+    this.#parts = parts;
+    this.#bodies = parts.bodies;
+    this.#runner = parts.runner;
+    this.#timers = parts.env.timers;
   }
 
   /** At once where the result needs no blob. A result that is not JSON is an error: it would break its readers. */
@@ -45,18 +56,31 @@ export class Outcomes {
 
   /** Checks the jobs below, and stores their bodies and the state of the job: the engine then needs no more than records. */
   async #waits(outcome: AskedWait, ask: AskRecord): Promise<Outcome> {
-    const { stateText, children, ...rest } = outcome;
+    const { stateText, lists, children, ...rest } = outcome;
     if (!isJson(stateText)) return NOT_JSON;
-    const prepared = await this.#kept(() => this.#children(ask, children));
+    const { state, stored } = lists
+      ? await this.#kept(() => this.#keepLists(lists, stateText, ask))
+      : { state: await this.#keep(stateText), stored: [] };
+    const prepared = await this.#kept(() => this.#parts.children(ask, children, stored));
     const refused = prepared.flatMap((each, at) =>
       each instanceof OrchdError ? [{ id: idOf(children[at]), error: each.info() }] : [],
     );
     return {
       ...rest,
-      state: this.#bodies.inline(stateText) ?? (await this.#kept(() => this.#bodies.store(stateText))),
+      state,
       children: prepared.filter((each): each is NewJob => !(each instanceof OrchdError)),
       ...(refused.length > 0 && { refused }),
     };
+  }
+
+  async #keep(text: string): Promise<Body> {
+    return this.#bodies.inline(text) ?? (await this.#kept(() => this.#bodies.store(text)));
+  }
+
+  #keepLists(lists: Lists, restText: string, ask: AskRecord): Promise<KeptState> {
+    const { jobs } = this.#parts.engine.state;
+    const last = jobs.get(uidOf(ask.tenant, ask.id))?.job.wait?.state;
+    return keepState(this.#bodies, { lists, restText, last, owner: ownerOf(ask) });
   }
 
   /** Puts a large result into a blob; while the disk is full the outcome waits here, and nothing is lost. */

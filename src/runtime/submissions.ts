@@ -15,11 +15,13 @@ import { IdMaker } from '../kit/ids.ts';
 import { newMeter } from '../kit/json-writer.ts';
 import { inSlices, nextTurn, type OwnTurns, ownTurns, type Sliced } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
+import type { Composition } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Submitted } from '../model/http/jobs.ts';
 import { type AskRecord, DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { SubmitRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
+import { composedPayload, type StoredList } from './growing-lists.ts';
 import { knownEnds } from './known-ends.ts';
 import type { Loop } from './loop.ts';
 import type { ObservedState, Observer } from './observer.ts';
@@ -185,7 +187,11 @@ export class Submissions {
   }
 
   /** Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. */
-  async below(ask: AskRecord, requests: readonly unknown[]): Promise<readonly (NewJob | OrchdError)[]> {
+  async below(
+    ask: AskRecord,
+    requests: readonly unknown[],
+    stored: readonly StoredList[],
+  ): Promise<readonly (NewJob | OrchdError)[]> {
     const { tenant, submittedBy, spec, correlationId } = ask;
     const caller: Caller = {
       tenant,
@@ -197,9 +203,12 @@ export class Submissions {
     const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);
     const jobs: (Submission | OrchdError)[] = [];
     const checked: CheckedSubmission[] = [];
-    for (const each of prepared) {
+    for (const [at, each] of prepared.entries()) {
+      const { payload } = requests[at] as SubmitRequest;
       const ready =
-        each instanceof OrchdError ? each : await orRefusal<Ready>(() => this.#store(each, bytes));
+        each instanceof OrchdError
+          ? each
+          : await orRefusal<Ready>(() => this.#store(each, bytes, composedPayload(payload, stored)));
       if (!(ready instanceof OrchdError) && 'submission' in ready) checked.push(ready);
       jobs.push('submission' in ready ? ready.submission : ready);
     }
@@ -256,7 +265,11 @@ export class Submissions {
   }
 
   /** Stores the payload, unless it is small; `bytes` limits those that are being stored at once. */
-  #store({ submission, payloadText }: Prepared, bytes?: Budget): Submission | Promise<CheckedSubmission> {
+  #store(
+    { submission, payloadText }: Prepared,
+    bytes?: Budget,
+    composition?: Composition,
+  ): Submission | Promise<CheckedSubmission> {
     const { bodies, engine } = this.#parts;
     const inline = bodies.inline(payloadText);
     const callerChoseId = submission.hash !== undefined;
@@ -265,7 +278,7 @@ export class Submissions {
     if (engine.state.full && !callerChoseId && submission.spec.key === undefined)
       throw new OrchdError('STORE_FULL');
     if (inline !== undefined && !needsHistory(submission)) return withPayload(submission, inline, undefined);
-    return this.#checkAndStore(submission, payloadText, bytes);
+    return this.#checkAndStore(submission, payloadText, bytes, composition);
   }
 
   /** Looks up the history and stores the body first, unless the job exists already or will be refused. */
@@ -273,6 +286,7 @@ export class Submissions {
     submission: DraftSubmission,
     payloadText: string,
     bytes?: Budget,
+    composition?: Composition,
   ): Promise<CheckedSubmission> {
     const { engine, bodies, maxPayloadBytes } = this.#parts;
     const uid = uidOf(submission.tenant, submission.id);
@@ -286,7 +300,8 @@ export class Submissions {
       (submission.spec.key !== undefined &&
         state.roster.byKey(submission.tenant, submission.spec.key) !== undefined);
     const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
-    const store = (): Promise<Body> => bodies.store(payloadText);
+    const isComposed = composition && bodies.inline(payloadText) === undefined;
+    const store = (): Promise<Body> => (isComposed ? bodies.compose(composition) : bodies.store(payloadText));
     const payload = refused ? undefined : await (bytes?.spend(payloadText.length, store) ?? store());
     withPayload(submission, payload, known);
     return { submission, uid, evictions };

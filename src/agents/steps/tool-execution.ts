@@ -37,12 +37,12 @@ interface Sorted {
   readonly asked: AskedTool[];
   /** The messages that tell the model of calls that are not made. */
   readonly refusals: ChatMessage[];
-  readonly made: Record<string, number>;
+  readonly made: string[];
 }
 
 function callTools(context: StepContext): Next {
   const { run } = context;
-  const sorted: Sorted = { jobs: [], asked: [], refusals: [], made: { ...run.made } };
+  const sorted: Sorted = { jobs: [], asked: [], refusals: [], made: [...run.made] };
   const seen = new Set<string>();
   for (const call of askedCalls(run)) {
     const refusal = seen.has(call.id)
@@ -68,9 +68,9 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): string | un
   if (!checked) return 'there is no tool of this name';
   if (!checked.ok) return checked.message;
   const hash = callHash(name, checked.args);
-  const made = (sorted.made[hash] ?? 0) + 1;
-  if (made > MAX_EQUAL_CALLS) return `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`;
-  sorted.made[hash] = made;
+  if (timesMade(sorted.made, hash) >= MAX_EQUAL_CALLS)
+    return `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`;
+  sorted.made.push(hash);
   const place = jobId(context, sorted.jobs.length);
   const needsApproval = tools.needsApproval(name);
   const make = needsApproval ? approvalJob : toolJob;
@@ -79,6 +79,9 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): string | un
   sorted.asked.push(needsApproval ? { ...asked, toApprove: { args: checked.args } } : asked);
   return undefined;
 }
+
+const timesMade = (made: readonly string[], hash: string): number =>
+  made.filter((each) => each === hash).length;
 
 const jobId = ({ runId, run }: StepContext, at: number): string => `${runId}.${run.step + 1}.${at}`;
 
@@ -116,7 +119,7 @@ function takeResults(context: StepContext): Next {
   const byJob = new Map(ended.map((call) => [call.jobId, call]));
   const messages = [...run.messages];
   const steps = [...run.steps];
-  const made = { ...run.made };
+  const made = [...run.made];
   const asked: AskedTool[] = [];
   const jobs: ChildJob[] = [];
   for (const each of run.asked) {
@@ -129,7 +132,8 @@ function takeResults(context: StepContext): Next {
       continue;
     }
     const isInDoubt = mayBeDone(context, each.tool, call);
-    if (isInDoubt) made[each.hash] = MAX_EQUAL_CALLS;
+    // No such call is made again.
+    if (isInDoubt) while (timesMade(made, each.hash) < MAX_EQUAL_CALLS) made.push(each.hash);
     const text = toApprove ? deniedText(call) : textOf(call);
     messages.push(toolMessage(each.callId, isInDoubt ? text + MAY_BE_DONE : text));
     steps.push(stepNote(each, call));

@@ -5,6 +5,8 @@ import type { RefusedChild, WakeReason } from '../../model/waiting.ts';
 export interface WaitRequest {
   /** A JSON value that the next call gets back. */
   readonly state?: unknown;
+  /** The names of fields of `state` whose values are lists that only grow from wait to wait: values are stored once. */
+  readonly growing?: readonly string[];
   /** Jobs to submit below this one, in the form in which callers submit them; all of them are admitted, or refused, with the wait. */
   readonly jobs?: readonly object[];
   /** Whether all of these must have ended before the next call, or one; `all` by default. */
@@ -33,15 +35,26 @@ export class Wait {
   }
 
   outcome(): AskedWait {
-    const { state, jobs = [], needs = 'all', forMs } = this.#request;
+    const { state, growing = [], jobs = [], needs = 'all', forMs } = this.#request;
     return {
       ok: 'waits',
-      stateText: JSON.stringify(state) ?? 'null',
+      ...split(state, growing),
       children: jobs,
       needs,
       ...(forMs !== undefined && { forMs }),
     };
   }
+}
+
+function split(state: unknown, growing: readonly string[]): Pick<AskedWait, 'stateText' | 'lists'> {
+  if (growing.length === 0) return { stateText: JSON.stringify(state) ?? 'null' };
+  const rest = { ...(state as Readonly<Record<string, unknown>>) };
+  const lists: Record<string, readonly unknown[]> = {};
+  for (const name of growing) {
+    lists[name] = rest[name] as readonly unknown[];
+    delete rest[name];
+  }
+  return { stateText: JSON.stringify(rest), lists };
 }
 
 export function stateAfter(waited: Waited): WaitedState {

@@ -151,6 +151,11 @@ export type ExecutionOutcome =
 /** A wait as an executor asks for it: `children` are requests as callers submit them. */
 export interface AskedWait extends Omit<Waits, 'state' | 'children' | 'refused'> {
   readonly stateText: string;
+  /**
+   * Further fields of the state: lists that have all values of the last wait and perhaps more. Only the new values are
+   * stored, and jobs below whose payloads begin a field with such a list do not store it again.
+   */
+  readonly lists?: Readonly<Record<string, readonly unknown[]>>;
   readonly children: readonly unknown[];
 }
 

@@ -129,6 +129,19 @@ export interface StoreEvents {
   ask(uid: string): AskRecord | undefined;
 }
 
+/** How long a blob is needed, where records do not say it. */
+export interface BlobTies {
+  /** The blobs that its text is composed of: they are kept as long as this one. */
+  readonly needs?: readonly BlobRef[];
+  /**
+   * The blob is only a part of others. It is kept as long as its owner: the topmost job of a run, until that is purged,
+   * or a session.
+   */
+  readonly owner?: BlobOwner;
+}
+
+export type BlobOwner = { readonly job: string } | { readonly session: string };
+
 export interface StoreCapabilities {
   /** `exclusive`: a second opener is refused. `epoch`: it is admitted, and the first one is fenced. */
   readonly secondOpener: 'exclusive' | 'epoch';
@@ -145,9 +158,11 @@ export interface Store {
   /** Too many bytes wait for the disk: new jobs are refused. */
   readonly overloaded: boolean;
   /** Settles when the text is durable; only then may a record name the blob. */
-  putBlob(text: string): Promise<BlobRef>;
+  putBlob(text: string, ties?: BlobTies): Promise<BlobRef>;
   /** The text in UTF-8: it is sent as it is, or decoded by whoever needs the text. */
   readBlob(ref: BlobRef): Promise<Buffer>;
+  /** True where the blobs that this one needs lie so far apart that their text should be written anew. */
+  isScattered(ref: BlobRef): boolean;
   readonly history: HistoryReads;
   /** The charges of all closed attempts, also of those that jobs no longer list and of jobs that were purged. */
   readonly ledger: LedgerReads;

@@ -9,13 +9,13 @@ import type { Body } from '../../model/body.ts';
 import { keptBody } from '../../model/kept-body.ts';
 import type { Change } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
-import { fileOf } from './blobs.ts';
+import { type FileSpan, filesOf } from './blobs.ts';
 
 interface JobBlobFiles {
-  /** The blob file of the payload. */
-  payload: number | undefined;
-  /** The blob file of the body that the job keeps beside its payload. */
-  kept: number | undefined;
+  /** The blob files of the payload. */
+  payload: FileSpan | undefined;
+  /** The blob files of the body that the job keeps beside its payload. */
+  kept: FileSpan | undefined;
   isTerminal: boolean;
   /** The last change of the job. */
   seq: Seq;
@@ -109,11 +109,11 @@ export class BlobUse {
   }
 
   #setPayload(uid: string, payload: Body, seq: Seq): void {
-    const file = fileOf(payload);
-    if (file === undefined) return;
-    this.#count(file, 1);
+    const span = filesOf(payload);
+    if (!span) return;
+    this.#count(span, 1);
     this.#jobs.set(uid, {
-      payload: file,
+      payload: span,
       kept: undefined,
       isTerminal: false,
       seq,
@@ -122,29 +122,27 @@ export class BlobUse {
   }
 
   #setJob(uid: string, kept: Body | undefined, terminal: boolean, seq: Seq): void {
-    const file = fileOf(kept);
+    const span = filesOf(kept);
     const files = this.#jobs.get(uid);
     if (!files) {
-      if (file === undefined) return;
-      this.#count(file, 1);
+      if (!span) return;
+      this.#count(span, 1);
       this.#jobs.set(uid, {
         payload: undefined,
-        kept: file,
+        kept: span,
         isTerminal: terminal,
         seq,
         indexedBefore: undefined,
       });
       return;
     }
-    if (files.kept !== file) {
-      if (file !== undefined) this.#count(file, 1);
-      if (files.kept !== undefined) this.#count(files.kept, -1);
-      files.kept = file;
-    }
+    this.#count(span, 1);
+    this.#count(files.kept, -1);
+    files.kept = span;
     files.isTerminal = terminal;
     files.seq = seq;
     files.indexedBefore = undefined;
-    if (files.payload === undefined && file === undefined) this.#jobs.delete(uid);
+    if (!files.payload && !span) this.#jobs.delete(uid);
   }
 
   #touch(uid: string, seq: Seq): void {
@@ -158,14 +156,17 @@ export class BlobUse {
     const files = this.#jobs.get(uid);
     if (!files) return;
     this.#jobs.delete(uid);
-    if (files.payload !== undefined) this.#count(files.payload, -1);
-    if (files.kept !== undefined) this.#count(files.kept, -1);
+    this.#count(files.payload, -1);
+    this.#count(files.kept, -1);
   }
 
-  #count(file: number, by: 1 | -1): void {
-    const count = (this.#counts.get(file) ?? 0) + by;
-    if (count === 0) this.#counts.delete(file);
-    else this.#counts.set(file, count);
+  #count(span: FileSpan | undefined, by: 1 | -1): void {
+    if (!span) return;
+    for (let file = span.low; file <= span.high; file++) {
+      const count = (this.#counts.get(file) ?? 0) + by;
+      if (count === 0) this.#counts.delete(file);
+      else this.#counts.set(file, count);
+    }
   }
 }
 

@@ -21,13 +21,35 @@ const MAX_PENDING_BYTES = 64 * 2 ** 20;
 /** A reference to a body in a blob file. */
 export interface FileRef extends BlobRef {
   readonly file: number;
+  /** The oldest file with a blob that this one is composed of; undefined if that is no older than `file`. */
+  readonly since?: number;
   readonly offset: number;
   readonly crc: number;
 }
 
-/** The blob file that holds a body; undefined where the body is inside its record. */
-export const fileOf = (body: Body | undefined): number | undefined =>
-  typeof body === 'object' ? (body as FileRef).file : undefined;
+/** A composed blob that needs files further apart than this is written anew before it grows: all between are kept. */
+const MAX_SPAN_FILES = 4;
+
+/** The first and the last blob file that a body needs; undefined where the body is inside its record. */
+export function filesOf(body: Body | undefined): FileSpan | undefined {
+  if (typeof body !== 'object') return undefined;
+  const { file, since = file } = body as FileRef;
+  return { low: since, high: file };
+}
+
+export interface FileSpan {
+  readonly low: number;
+  readonly high: number;
+}
+
+export function isScattered(ref: BlobRef): boolean {
+  const { file, since = file } = ref as FileRef;
+  return file - since >= MAX_SPAN_FILES;
+}
+
+/** The oldest file among those that these blobs need. */
+const oldestOf = (refs: readonly BlobRef[]): number =>
+  Math.min(...(refs as readonly FileRef[]).map(({ file, since = file }) => since));
 
 export interface BlobEvents {
   /** A body found no space on the disk, or as much as it needed is there again. */
@@ -38,6 +60,8 @@ export interface BlobEvents {
 
 interface PendingBlob {
   readonly bytes: Buffer;
+  /** The oldest file that it needs; infinite for a blob that is not composed. */
+  readonly since: number;
   readonly done: (ref: FileRef) => void;
   readonly fail: (error: Error) => void;
 }
@@ -95,7 +119,7 @@ export class Blobs {
     );
   }
 
-  put(text: string): Promise<FileRef> {
+  put(text: string, needs: readonly BlobRef[] = []): Promise<FileRef> {
     if (this.#failure) {
       return Promise.reject(new OrchdError('STORE_FAILED', undefined, {}, { cause: this.#failure }));
     }
@@ -107,7 +131,7 @@ export class Blobs {
     }
     this.#pendingBytes += bytes.length;
     return new Promise((done, fail) => {
-      this.#pending.push({ bytes, done, fail });
+      this.#pending.push({ bytes, since: oldestOf(needs), done, fail });
       this.#working ??= this.#work();
     });
   }
@@ -187,8 +211,10 @@ export class Blobs {
     const file = this.#file as DiskFile;
     const start = this.#size;
     let offset = start;
-    const refs = batch.map(({ bytes }) => {
-      const ref = { file: this.#number, offset, bytes: bytes.length, crc: crc32(bytes) };
+    const refs = batch.map(({ bytes, since }) => {
+      const isOlder = since < this.#number;
+      const place = { file: this.#number, ...(isOlder && { since }) };
+      const ref = { ...place, offset, bytes: bytes.length, crc: crc32(bytes) };
       offset += bytes.length;
       return ref;
     });

@@ -11,6 +11,7 @@
 import { dirname } from 'node:path';
 import type { LedgerReads } from '../../core/ports/ledger.ts';
 import type {
+  BlobTies,
   HistoryReads,
   JobBundle,
   PurgeResult,
@@ -29,7 +30,7 @@ import { OrchdError } from '../../model/errors.ts';
 import { type Change, logOwner } from '../../model/records.ts';
 import type { Background } from './background.ts';
 import { BlobUse, countingBlobs } from './blob-use.ts';
-import { Blobs } from './blobs.ts';
+import { Blobs, isScattered } from './blobs.ts';
 import { Checkpoints } from './checkpoint/checkpoints.ts';
 import { DiskSpace } from './disk-space.ts';
 import { openFailure } from './failures.ts';
@@ -182,12 +183,16 @@ export class JournalStore implements Store {
     );
   }
 
-  putBlob(text: string): Promise<BlobRef> {
-    return this.#blobs.put(text);
+  putBlob(text: string, ties?: BlobTies): Promise<BlobRef> {
+    return this.#blobs.put(text, ties?.needs);
   }
 
   readBlob(ref: BlobRef): Promise<Buffer> {
     return this.#blobs.read(ref);
+  }
+
+  isScattered(ref: BlobRef): boolean {
+    return isScattered(ref);
   }
 
   /** Ignored once the store is closing: the next opening hands these jobs over again. */

@@ -3,6 +3,7 @@
  * the connection.
  */
 import { crc32 } from 'node:zlib';
+import type { BlobOwner } from '../../core/ports/store.ts';
 import type { BlobRef, Body } from '../../model/body.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Sql } from './sql.ts';
@@ -21,7 +22,7 @@ export const rowOf = (body: Body | undefined): number | null =>
 /** Well below max_allowed_packet, which is 16 MiB by default and may be set to 4 MiB on a small server. */
 const PIECE_BYTES = 2 ** 20;
 
-const PUT = 'INSERT INTO orchestrator_blobs (body) VALUES (?)';
+const PUT = 'INSERT INTO orchestrator_blobs (body, owner) VALUES (?, ?)';
 const PUT_PART = 'INSERT INTO orchestrator_blob_parts (blob_id, part, body) VALUES (?, ?, ?)';
 const GET = 'SELECT body FROM orchestrator_blobs WHERE id = ?';
 const GET_PART = 'SELECT body FROM orchestrator_blob_parts WHERE blob_id = ? AND part = ?';
@@ -44,10 +45,14 @@ export function bodiesOf(uid: string, ...bodies: readonly (Body | undefined)[]):
 /** Writes to bodies which job names them; in the transaction that writes the job, or retention may remove them. */
 export const nameBodies = (sql: Sql, names: readonly BodyName[]): Promise<void> => sql.batch(NAME_JOB, names);
 
+/** The text of the column `owner`: retention.ts looks for the job or the session. */
+const ownerText = (owner: BlobOwner): string =>
+  'job' in owner ? `job:${owner.job}` : `session:${owner.session}`;
+
 /** No job names a new body. Where the answer is lost the body is put again; retention removes what no job names. */
-export async function putBlob(sql: Sql, text: string): Promise<RowRef> {
+export async function putBlob(sql: Sql, text: string, owner?: BlobOwner): Promise<RowRef> {
   const bytes = Buffer.from(text);
-  const { id } = await sql.run(PUT, [bytes.subarray(0, PIECE_BYTES)]);
+  const { id } = await sql.run(PUT, [bytes.subarray(0, PIECE_BYTES), owner ? ownerText(owner) : null]);
   for (let part = 1; part * PIECE_BYTES < bytes.length; part++) {
     const piece = bytes.subarray(part * PIECE_BYTES, (part + 1) * PIECE_BYTES);
     await sql.run(PUT_PART, [id, part, piece]);

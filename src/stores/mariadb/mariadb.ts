@@ -9,6 +9,7 @@
 import type { Term } from '../../core/ports/leadership.ts';
 import type { LedgerReads } from '../../core/ports/ledger.ts';
 import type {
+  BlobTies,
   HistoryReads,
   JobBundle,
   PurgeResult,
@@ -154,9 +155,9 @@ export class MariaDbStore implements Store {
     return charges;
   }
 
-  async putBlob(text: string): Promise<BlobRef> {
+  async putBlob(text: string, ties?: BlobTies): Promise<BlobRef> {
     try {
-      return await this.#reads.read((sql) => putBlob(sql, text));
+      return await this.#reads.read((sql) => putBlob(sql, text, ties?.owner));
     } catch (error) {
       if (isDiskFull(error)) throw new OrchdError('STORE_FULL', undefined, {}, { cause: error });
       if (isReadOnly(error))
@@ -167,6 +168,11 @@ export class MariaDbStore implements Store {
 
   readBlob(ref: BlobRef): Promise<Buffer> {
     return this.#reads.read((sql) => readBlob(sql, ref));
+  }
+
+  /** Every body is a row of its own, wherever the others are. */
+  isScattered(): boolean {
+    return false;
   }
 
   /** Ended jobs are in the tables already: they may leave memory as soon as their last change is durable. */

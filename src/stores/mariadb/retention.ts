@@ -21,9 +21,16 @@ async function behindFence<T>(sql: Sql, epoch: number, run: () => Promise<T>): P
   });
 }
 
-/** A body says which job names it; the row of that job says whether it still does. */
+/**
+ * A body says which job names it; the row of that job says whether it still does. A body that is a part of others says who
+ * owns it, and is kept as long as its owner.
+ */
 const UNNAMED = `NOT EXISTS (SELECT 1 FROM orchestrator_jobs j
-  WHERE j.uid = b.uid AND (j.payload_blob = b.id OR j.result_blob = b.id))`;
+  WHERE j.uid = b.uid AND (j.payload_blob = b.id OR j.result_blob = b.id))
+  AND (b.owner IS NULL OR NOT (
+    EXISTS (SELECT 1 FROM orchestrator_jobs o WHERE b.owner LIKE 'job:%' AND o.uid = SUBSTRING(b.owner, 5))
+    OR EXISTS (SELECT 1 FROM orchestrator_records r
+      WHERE b.owner LIKE 'session:%' AND r.kind = 'session' AND r.id = SUBSTRING(b.owner, 9))))`;
 
 /**
  * Bodies that no job names and that are older than ten minutes by the database's clock. Looks at some of those

@@ -17,6 +17,7 @@ export const CHARS = {
   text: 255,
   failure: 330,
   record: 330,
+  owner: 340,
   model: 1024,
 } as const;
 
@@ -206,5 +207,12 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       WHERE id = 1 AND epoch > 0`,
     `ALTER TABLE orchestrator_jobs MODIFY COLUMN status
       ENUM('pending','claimed','running','done','failed','dead_letter','stale','cancelled','waiting') NOT NULL`,
+  ],
+  [
+    // A leader of an older version would remove bodies that are parts of others, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    // The job or the session that a body is kept for which is a part of others, such as the messages of a conversation.
+    `ALTER TABLE orchestrator_blobs ADD COLUMN IF NOT EXISTS owner ${NAME(CHARS.owner)} NULL`,
   ],
 ];

@@ -123,6 +123,10 @@ export class MemoryStore implements Store {
     return Buffer.from(text);
   }
 
+  isScattered(): boolean {
+    return false;
+  }
+
   index(ended: readonly JobBundle[], upTo: Seq): void {
     if (this.#opening !== this.#medium.openings) return;
     for (const bundle of ended) this.#medium.history.put(bundle);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Disk, type DiskFile, diskErrorCode } from '../../../kit/env/env.ts';
 import type { Body } from '../../../model/body.ts';
+import { compositionIn, refsIn } from '../../../model/composed.ts';
 import { keptBody } from '../../../model/kept-body.ts';
 import type { AskRecord, JobRecord } from '../../../model/records.ts';
 import type { FileRef } from '../blobs.ts';
@@ -15,6 +16,8 @@ export class BlobCheck {
   readonly #report: Report;
   readonly #missing = new Set<number>();
   readonly #used = new Set<number>();
+  /** The composed bodies that were checked. */
+  readonly #intact = new Set<string>();
   #file: DiskFile | undefined;
   /** The number of the blob file that is open as #file. */
   #fileNumber = 0;
@@ -59,6 +62,8 @@ export class BlobCheck {
     const ref = body as FileRef;
     const position = `blobs/${blobName(ref.file)}:${ref.offset}`;
     this.#used.add(ref.file);
+    const name = `${ref.file}:${ref.offset}`;
+    if (this.#intact.has(name)) return;
     const bytes = await this.#read(ref);
     // A read beyond the end of the file returns fewer bytes: the file was truncated, and the body is not in it.
     if (!bytes || bytes.length < ref.bytes) {
@@ -67,7 +72,14 @@ export class BlobCheck {
     } else if (crc32(bytes) !== ref.crc) {
       this.lost++;
       this.#report.bad('blobs', `${what} does not match its checksum`, position);
-    } else this.checked++;
+    } else {
+      this.checked++;
+      const composition = compositionIn(bytes.toString());
+      if (!composition) return;
+      for (const part of refsIn(composition)) await this.#checkBody(`a part of ${what}`, part, ifMissing);
+      // Only composed bodies share their parts with others.
+      this.#intact.add(name);
+    }
   }
 
   /** Keeps one file open: jobs reference blobs nearly in the order in which they were written. */

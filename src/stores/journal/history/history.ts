@@ -8,7 +8,7 @@ import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/s
 import { keptBody } from '../../../model/kept-body.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
 import { tagText } from '../../tag-text.ts';
-import { fileOf } from '../blobs.ts';
+import { type FileSpan, filesOf } from '../blobs.ts';
 import { bundleLine } from '../checkpoint/line.ts';
 
 export interface HistoryOpened {
@@ -139,10 +139,12 @@ export interface HistoryIndex {
   close(): void;
 }
 
-/** The lowest and highest blob file that a job references. */
-export function blobRange(bundle: JobBundle): { low: number; high: number } | undefined {
-  const files = [fileOf(bundle.ask.payload), fileOf(keptBody(bundle.job))].filter(
-    (file) => file !== undefined,
-  );
-  return files.length === 0 ? undefined : { low: Math.min(...files), high: Math.max(...files) };
+/** The lowest and highest blob file that a job needs. */
+export function blobRange({ ask, job }: JobBundle): FileSpan | undefined {
+  const spans = [filesOf(ask.payload), filesOf(keptBody(job))].filter((span) => span !== undefined);
+  if (spans.length === 0) return undefined;
+  return {
+    low: Math.min(...spans.map(({ low }) => low)),
+    high: Math.max(...spans.map(({ high }) => high)),
+  };
 }

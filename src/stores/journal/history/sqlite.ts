@@ -251,7 +251,7 @@ export class SqliteHistory implements HistoryIndex {
   }
 
   /**
-   * A job refers to at most two files, which are the ends of its range. Jumps from pair to pair in the index jobs_blobs:
+   * The ends of a job's range are files that it refers to. Jumps from pair to pair in the index jobs_blobs:
    * there are few pairs, while reading all entries of a large index would delay the start.
    */
   blobFiles(): number[] {
