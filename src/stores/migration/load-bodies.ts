@@ -1,6 +1,7 @@
 /** Reads jobs together with their large bodies, in pieces small enough for memory. */
 import type { JobBundle } from '../../core/ports/store.ts';
-import type { Body } from '../../model/body.ts';
+import type { BlobRef, Body } from '../../model/body.ts';
+import { composedText, compositionIn, isComposed } from '../../model/composed.ts';
 import { keptBody, withKeptBody } from '../../model/kept-body.ts';
 import type { LoadedJob, StoreContents } from './contents.ts';
 
@@ -38,9 +39,29 @@ async function load(contents: StoreContents, bundle: JobBundle): Promise<LoadedJ
   const kept = keptBody(bundle.job);
   return {
     bundle,
-    payload: typeof payload === 'object' ? await contents.readBody(payload) : undefined,
-    kept: typeof kept === 'object' ? await contents.readBody(kept) : undefined,
+    payload: typeof payload === 'object' ? await wholeBody(contents, payload) : undefined,
+    kept: typeof kept === 'object' ? await wholeBody(contents, kept) : undefined,
   };
+}
+
+/**
+ * The text of a body that needs no other blob: references are valid in their own store only. The parts of a composed body
+ * stay apart, since each may be sealed.
+ */
+async function wholeBody(contents: StoreContents, ref: BlobRef): Promise<string> {
+  const text = await contents.readBody(ref);
+  return isComposed(text) ? composedText({ parts: await textsOf(contents, text), rest: '' }) : text;
+}
+
+async function textsOf(contents: StoreContents, text: string): Promise<readonly string[]> {
+  const composition = compositionIn(text);
+  if (!composition) return [text];
+  const texts: string[] = [];
+  for (const part of composition.parts) {
+    if (typeof part === 'string') texts.push(part);
+    else texts.push(...(await textsOf(contents, await contents.readBody(part.ref))));
+  }
+  return [...texts, composition.rest];
 }
 
 /** The job with its bodies replaced by those given, which are references of the target; undefined keeps a body. */

@@ -1,0 +1,120 @@
+/** Lists that only grow, on a store in memory that counts the bytes of its blobs. */
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import type { BlobTies, Store } from '../core/ports/store.ts';
+import { ByteRoom } from '../kit/byte-room.ts';
+import type { BlobRef, Body } from '../model/body.ts';
+import { Bodies } from './bodies.ts';
+import { composedPayload, keepState } from './growing-lists.ts';
+
+const OWNER = { tenant: 'default', session: undefined, root: 'run' };
+const text = (n: number): string => `${n}:${'x'.repeat(1000)}`;
+
+let blobs: string[];
+let ties: (BlobTies | undefined)[];
+let scattered: boolean;
+let bodies: Bodies;
+
+const newBodies = (): Bodies =>
+  new Bodies(
+    {
+      putBlob: async (body: string, given?: BlobTies) => {
+        ties.push(given);
+        return { bytes: body.length, at: blobs.push(body) - 1 } as BlobRef;
+      },
+      readBlob: async (ref: BlobRef) => Buffer.from(blobs[(ref as never as { at: number }).at] as string),
+      isScattered: () => scattered,
+    } as Partial<Store> as Store,
+    new ByteRoom(2 ** 20),
+  );
+
+beforeEach(() => {
+  blobs = [];
+  ties = [];
+  scattered = false;
+  bodies = newBodies();
+});
+
+/** Grows a list of messages by one value a step; returns the state of the last one. */
+async function steps(count: number, values: unknown[] = []): Promise<{ state: Body; values: unknown[] }> {
+  let last: Body | undefined;
+  for (let n = 0; n < count; n++) {
+    values.push(text(n));
+    const lists = { messages: values, notes: values.map((_, at) => at) };
+    const kept = await keepState(bodies, { lists, restText: `{"n":${n}}`, last, owner: OWNER });
+    last = kept.state;
+  }
+  return { state: last as Body, values };
+}
+
+test('a small state stays inside its record', async () => {
+  const { state } = await steps(1);
+  assert.equal(typeof state, 'string');
+  assert.equal(blobs.length, 0);
+});
+
+test('a state that grows is read back whole, also by another process', async () => {
+  const { state, values } = await steps(300);
+  bodies = newBodies();
+  const expected = { messages: values, notes: values.map((_, at) => at), n: 299 };
+  assert.deepEqual(JSON.parse(await bodies.read(state)), expected);
+});
+
+test('each step stores only what is new', async () => {
+  const { values } = await steps(100);
+  const said = JSON.stringify(values).length;
+  const written = blobs.join('').length;
+  assert.ok(written < 1.7 * said, `${written} bytes for ${said}`);
+});
+
+test('a state without fields of its own, or with an empty list, is read back', async () => {
+  const big = Array.from({ length: 9 }, (_, n) => text(n));
+  const kept = await keepState(bodies, {
+    lists: { none: [], messages: big },
+    restText: '{}',
+    last: undefined,
+    owner: OWNER,
+  });
+  assert.deepEqual(JSON.parse(await bodies.read(kept.state)), { none: [], messages: big });
+});
+
+test('a payload that begins with a stored list names it; one with other values does not', async () => {
+  const values = Array.from({ length: 9 }, (_, n) => ({ content: text(n) }));
+  const { stored } = await keepState(bodies, {
+    lists: { messages: values },
+    restText: '{}',
+    last: undefined,
+    owner: OWNER,
+  });
+  const payload = { max_tokens: 7, messages: [...values, { content: 'more' }] };
+  const composition = composedPayload(payload, stored);
+  assert.ok(composition);
+  const body = await bodies.compose(composition);
+  assert.deepEqual(JSON.parse(await bodies.read(body)), payload);
+  assert.ok((body as BlobRef).bytes < 300);
+  assert.equal(composedPayload({ messages: values.slice(1) }, stored), undefined);
+  assert.equal(composedPayload({ messages: values.map((each) => ({ ...each })) }, stored), undefined);
+  assert.equal(composedPayload('text', stored), undefined);
+});
+
+test('the store learns which blobs a composed one needs, and who owns a part', async () => {
+  const { state } = await steps(20);
+  const refs = ties.flatMap((each) => each?.needs ?? []);
+  assert.ok(refs.length > 20);
+  const parts = ties.filter((each) => each?.owner);
+  assert.ok(parts.every((each) => each?.owner && 'job' in each.owner && each.owner.job === 'run'));
+  assert.ok(parts.length >= 2 * 16);
+  assert.equal(typeof state, 'object');
+  const owner = { tenant: 'default', session: 's', root: 'run' };
+  const part = await bodies.append(undefined, ['a'], owner);
+  assert.equal(part.values, 1);
+  assert.ok('session' in (ties.at(-1)?.owner ?? {}));
+});
+
+test('a list whose blobs lie far apart is written anew', async () => {
+  let part = await bodies.append(undefined, [1, 2], OWNER);
+  scattered = true;
+  part = await bodies.append(part, [3], OWNER);
+  assert.deepEqual(part.links, 1);
+  assert.equal(await bodies.read(part.ref), '1,2,3');
+});
