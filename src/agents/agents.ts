@@ -34,6 +34,8 @@ export interface AgentsParts extends Pick<RunnerParts, 'onDefect'> {
   readonly tools?: readonly Tool[];
 }
 
+export type RunReads = Pick<RunnerParts, 'job' | 'conversation'>;
+
 interface KnownAgent {
   readonly definition: AgentDefinition;
   readonly version: string;
@@ -57,13 +59,13 @@ export class Agents {
     this.#agents = knownAgents(agents, { env, folders, own });
   }
 
-  /** The backends for jobs of types RUN_TYPE and TOOL_TYPE; none without agents. `job` reads the jobs below a run. */
-  backends(job: RunnerParts['job']): readonly Backend[] {
+  /** The backends for jobs of types RUN_TYPE and TOOL_TYPE; none without agents. `reads` gives runs what they read. */
+  backends(reads: RunReads): readonly Backend[] {
     if (this.#agents.size === 0) return [];
     const { env } = this.#parts;
     const runner = new AgentRunner({
       ...this.#parts,
-      job,
+      ...reads,
       agent: (name) => this.get(name).definition,
       partsOf: (agent) => this.#partsOf(agent),
     });

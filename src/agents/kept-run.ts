@@ -9,22 +9,30 @@ interface KeptRun extends Omit<RunState, 'agent'> {
   readonly agents: readonly [AgentDefinition];
 }
 
-/** Before version 2: the definition beside the other fields, and the number of equal calls by their hash. */
-interface KeptRunV1 extends Omit<RunState, 'made'> {
+/** Before version 2: the definition beside the other fields, `system` in `messages`, and the number of equal calls by hash. */
+interface KeptRunV1 extends Omit<RunState, 'made' | 'system' | 'heard'> {
   readonly v: 1;
   readonly made: Readonly<Record<string, number>>;
 }
 
-export function keptRun({ agent, ...rest }: RunState): Pick<WaitRequest, 'state' | 'growing'> {
+/** The list that begins with the messages of the session. */
+export const MESSAGES = 'messages';
+
+export function keptRun({ agent, ...rest }: RunState): Pick<WaitRequest, 'state' | 'growing' | 'continues'> {
   const state: KeptRun = { v: 2, agents: [agent], ...rest };
-  return { state, growing: ['agents', 'messages', 'steps', 'made'] };
+  return {
+    state,
+    growing: ['agents', 'system', MESSAGES, 'steps', 'made'],
+    continues: { name: MESSAGES, from: rest.heard },
+  };
 }
 
 export function runIn(state: unknown): RunState {
   const kept = state as KeptRun | KeptRunV1;
   if (kept.v === 1) {
     const { v: _, made, ...rest } = kept;
-    return { ...rest, made: Object.entries(made).flatMap(([hash, times]) => Array(times).fill(hash)) };
+    const listed = Object.entries(made).flatMap(([hash, times]) => Array<string>(times).fill(hash));
+    return { ...rest, system: [], heard: 0, made: listed };
   }
   const { v: _, agents, ...rest } = kept;
   return { ...rest, agent: agents[0] };

@@ -9,7 +9,7 @@ import { describeThrown } from '../kit/redact.ts';
 import { type AgentDefinition, RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
-import { keptRun, runIn } from './kept-run.ts';
+import { keptRun, MESSAGES, runIn } from './kept-run.ts';
 import { type Advanced, advance, type RunOf, type RunResult, resultOf } from './run.ts';
 import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
 
@@ -22,6 +22,8 @@ export interface RunnerParts {
   readonly partsOf: (agent: AgentDefinition) => Pick<RunOf, 'tools' | 'checkOutput'>;
   /** Throws NOT_FOUND for a job that is no longer kept. */
   readonly job: (id: string, tenant: string) => Promise<JobView>;
+  /** The messages of a session; none for one that has none. */
+  readonly conversation: (session: string, tenant: string) => Promise<readonly ChatMessage[]>;
   readonly logger: Logger | undefined;
   /** A step has thrown, which is a defect. */
   readonly onDefect?: () => void;
@@ -37,35 +39,40 @@ export class AgentRunner {
   /** The function of jobs of type RUN_TYPE. */
   readonly run = async (payload: unknown, context: FunctionContext): Promise<unknown> => {
     const { waited, jobId, priority } = context;
-    const from = waited ? runIn(waited.state) : this.#begin(payload);
+    const from = waited ? runIn(waited.state) : await this.#begin(payload, context);
     const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
     const advanced = this.#advance({ runId: jobId, priority }, from, ended);
-    if ('result' in advanced) return advanced.result;
+    if ('result' in advanced) return answered(advanced, context);
     const { run, jobs, pauseMs } = advanced;
     return context.wait({ ...keptRun(run), jobs, ...(pauseMs !== undefined && { forMs: pauseMs }) });
   };
 
   /** Throws INVALID_PARAMS or NOT_FOUND for a request that cannot be run. */
-  #begin(payload: unknown): RunState {
+  async #begin(payload: unknown, { tenant, sessionId }: FunctionContext): Promise<RunState> {
     const request = checkRequest(payload);
-    return newRun(this.#parts.agent(request.agent), messagesIn(request));
+    const agent = this.#parts.agent(request.agent);
+    const conversation = sessionId === undefined ? [] : await this.#parts.conversation(sessionId, tenant);
+    return newRun(agent, messagesIn(request), conversation);
   }
 
   #advance(
     of: Pick<RunOf, 'runId' | 'priority'>,
     from: RunState,
     ended: readonly EndedCall[] | undefined,
-  ): { readonly result: RunResult } | Extract<Advanced, { is: 'waits' }> {
+  ): EndedRun | Extract<Advanced, { is: 'waits' }> {
     const { runId } = of;
     try {
       const advanced = advance({ ...of, ...this.#parts.partsOf(from.agent) }, from, ended);
-      return advanced.is === 'waits' ? advanced : { result: resultOf(runId, advanced.run) };
+      return advanced.is === 'waits'
+        ? advanced
+        : { run: advanced.run, result: resultOf(runId, advanced.run) };
     } catch (error) {
       // Whoever asked gets an answer, and the fault is told to those who run this.
       const reason = describeThrown(error);
       this.#parts.logger?.error('a step of a run has failed', { job_id: runId, reason });
       this.#parts.onDefect?.();
-      return { result: resultOf(runId, fail(from, 'INTERNAL', 'a step of the run has failed').run) };
+      const { run } = fail(from, 'INTERNAL', 'a step of the run has failed');
+      return { run, result: resultOf(runId, run) };
     }
   }
 
@@ -90,6 +97,17 @@ export class AgentRunner {
       throw error;
     }
   }
+}
+
+interface EndedRun {
+  readonly run: RunState;
+  readonly result: RunResult;
+}
+
+/** The messages of a run that has answered belong to the conversation; one that has failed leaves it as it was. */
+function answered({ run, result }: EndedRun, context: FunctionContext): unknown {
+  if (context.sessionId === undefined || result.error) return result;
+  return context.end(result, { name: MESSAGES, values: run.messages, from: run.heard });
 }
 
 export function messagesIn({ input, messages = [] }: RunRequest): readonly ChatMessage[] {

@@ -74,7 +74,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...approvalRoutes(orchestrator),
     ...runRoutes({ orchestrator, agents: options.agents, env, heartbeatMs, openStreams, newId }),
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
-    ...sessionRoutes(orchestrator),
+    ...sessionRoutes(orchestrator, newId),
     ...limitRoutes(orchestrator),
     ...modelRouteRoutes(orchestrator),
     ...priceRoutes(orchestrator, options.currency),

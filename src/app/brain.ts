@@ -24,6 +24,7 @@ import { backendFolder, gatewayFolder, upstreamsFolder } from './node-folders.ts
 import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
+import { runReads } from './run-reads.ts';
 import { runtimeSettings } from './settings.ts';
 import { TokenBudgets } from './token-budgets.ts';
 
@@ -160,7 +161,7 @@ function orchestratorOf(
     sources: servers,
     backends: [
       ...backendsOf(parts, isCopy, lead?.node),
-      ...parts.agents.backends((id, tenant) => orchestrator.get(id, tenant)),
+      ...parts.agents.backends(runReads(() => orchestrator)),
       ...(options.backends ?? []),
     ],
     settings: runtimeSettings(config),

@@ -14,6 +14,7 @@ import { OrchdError } from '../model/errors.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { storeFor } from '../stores/registry.ts';
 import { secureDataFolder } from './data-folder.ts';
+import { runReads } from './run-reads.ts';
 import { runtimeSettings } from './settings.ts';
 
 export interface OrchestratorOptions {
@@ -83,7 +84,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
   const orchestrator: Orchestrator = new Orchestrator({
     env,
     store,
-    backends: [...backends, ...agents.backends((id, tenant) => orchestrator.get(id, tenant))],
+    backends: [...backends, ...agents.backends(runReads(() => orchestrator))],
     sources,
     settings: runtimeSettings(config),
     isCopy,

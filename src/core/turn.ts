@@ -6,6 +6,7 @@
 import type { Cause } from '../model/causes.ts';
 import type { AttemptRecord, Change, RecordKind, RecordKinds } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
+import type { SaidMessages } from './ports/backend.ts';
 import type { NewJob } from './ports/new-job.ts';
 import type { Fleet } from './queue/fleet.ts';
 import type { Queue } from './queue/queue.ts';
@@ -32,6 +33,8 @@ export type EndFact =
   | { readonly is: 'job'; readonly entry: JobEntry }
   /** A job waits for these jobs, which are to be admitted in the same turn. */
   | { readonly is: 'waits'; readonly entry: JobEntry; readonly children: readonly NewJob[] }
+  /** The run of a session has answered. */
+  | { readonly is: 'said'; readonly entry: JobEntry; readonly said: SaidMessages }
   | {
       readonly is: 'attempt';
       readonly entry: JobEntry;

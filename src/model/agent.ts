@@ -93,7 +93,7 @@ export const DEFAULT_PARALLEL_TOOLS = 8;
 export const DEFAULT_APPROVAL_WAIT_MS = 300_000;
 
 /** A message in OpenAI's form, as far as a caller may write one. */
-const GivenMessage = Type.Object(
+export const GivenMessage = Type.Object(
   {
     role: Type.Enum(['system', 'user', 'assistant']),
     content: Type.String(),

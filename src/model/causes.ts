@@ -54,6 +54,7 @@ const PLAIN = [
   'measured',
   'begun',
   'used',
+  'said',
   'budget',
   'deleted',
   'settled',

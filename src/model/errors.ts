@@ -137,6 +137,12 @@ export const ERRORS = {
     'Another live job has this key.',
     'Wait for that job to end or cancel it, then redrive.',
   ),
+  SESSION_CONFLICT: entry(
+    409,
+    false,
+    'There is a session with this id already.',
+    'Use another session_id, or go on with that session.',
+  ),
   ILLEGAL_STATE: entry(
     409,
     false,

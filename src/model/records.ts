@@ -9,6 +9,7 @@
 import type { BatchRecord } from './batch-record.ts';
 import type { Body } from './body.ts';
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';
+import type { BlobPart } from './composed.ts';
 import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
 import type { ErrorInfo } from './errors.ts';
@@ -241,7 +242,7 @@ export interface Verification {
 
 /** A conversation; see core/admission/session.ts. */
 export interface SessionRecord {
-  readonly v: 1;
+  readonly v: 2;
   readonly tenant: string;
   readonly id: string;
   readonly createdAt: number;
@@ -252,6 +253,10 @@ export interface SessionRecord {
   readonly tokenBudget: number | undefined;
   /** The backend that ran the session's last job, and so holds its context. */
   readonly backend: string | undefined;
+  /** The messages of the conversation: what its runs have heard and said. */
+  readonly messages: BlobPart | undefined;
+  /** SessionMetadata as JSON text. */
+  readonly metadata: Body | undefined;
 }
 
 /** An operator's order for a pool. */

@@ -26,7 +26,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   brain: 1,
   lease: 1,
   model: 1,
-  session: 1,
+  session: 2,
   pool: 1,
   worker: 2,
   demand: 1,
@@ -47,6 +47,8 @@ const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {
   // Jobs of version 1 do not wait for others: a program that knows no such jobs must refuse version 2.
   job: { 1: (stored) => ({ ...stored, v: 2 }) },
   attempt: { 1: splitUsage },
+  // Sessions of version 1 have no messages: a program that does not know them would lose them.
+  session: { 1: (stored) => ({ ...stored, v: 2 }) },
   // In version 1, `why` was a sentence.
   worker: { 1: (stored) => ({ ...stored, v: 2, why: { is: 'text', text: stored['why'] } }) },
 };
@@ -153,7 +155,12 @@ const NO_MODEL = {
   publicKey: undefined,
   verified: undefined,
 };
-const NO_SESSION = { tokenBudget: undefined, backend: undefined };
+const NO_SESSION = {
+  tokenBudget: undefined,
+  backend: undefined,
+  messages: undefined,
+  metadata: undefined,
+};
 const NO_POOL = { draining: undefined, drainBy: undefined, reload: undefined };
 const NO_BATCH = { name: undefined, tags: undefined };
 const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: undefined, registry: undefined };

@@ -1,5 +1,4 @@
 /** Commands to models, sessions, pools, limits, prices, seats and leases. Each resolves once its change is durable. */
-import type { EngineEvent, ValueOf } from '../core/engine/areas.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import { scopes } from '../core/limits/limit.ts';
 import type { PoolOrder } from '../core/workers/operator-commands.ts';
@@ -8,7 +7,6 @@ import { OrchdError } from '../model/errors.ts';
 import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
 import type { RouteView } from '../model/http/routes.ts';
-import type { SessionView } from '../model/http/sessions.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
 import {
@@ -19,27 +17,14 @@ import {
   type WorkerRecord,
 } from '../model/records.ts';
 import type { RouteStep } from '../model/route.ts';
+import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
+import { Commands } from './command-order.ts';
 import type { Loop } from './loop.ts';
+import type { Reads } from './reads.ts';
 import { routeView } from './route-view.ts';
-import { leaseView, modelView, sessionView } from './views.ts';
-
-class Commands {
-  protected readonly loop: Loop;
-  protected readonly engine: Engine;
-
-  constructor(loop: Loop, engine: Engine) {
-    this.loop = loop;
-    this.engine = engine;
-  }
-
-  /** Sends an event to the engine and returns the reply; throws if the reply is an error. */
-  protected async order<E extends EngineEvent>(event: E): Promise<ValueOf<E['type']>> {
-    const reply = await this.loop.askUntilDone(event);
-    if (reply instanceof OrchdError) throw reply;
-    return reply as ValueOf<E['type']>;
-  }
-}
+import { SessionCommands } from './session-commands.ts';
+import { leaseView, modelView } from './views.ts';
 
 class CatalogCommands extends Commands {
   async register(model: ModelRegistration): Promise<ModelView> {
@@ -60,21 +45,6 @@ class CatalogCommands extends Commands {
 
   async deleteRoute(id: string, by: string): Promise<void> {
     await this.order({ type: 'drop-route', id, by });
-  }
-}
-
-class SessionCommands extends Commands {
-  async setBudget(tenant: string, id: string, tokenBudget: number | undefined): Promise<SessionView> {
-    const record = await this.order({ type: 'budget', tenant, id, tokenBudget });
-    return sessionView(this.engine.state, record);
-  }
-
-  /**
-   * Cancels the jobs of the session and ends it; resolves when all of that is durable. With `keepsBudget` its budget
-   * stays, with what was used of it.
-   */
-  async remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
-    await this.order({ type: 'forget-session', tenant, id, by, keepsBudget });
   }
 }
 
@@ -175,16 +145,18 @@ export interface CommandParts {
   readonly engine: Engine;
   readonly clock: BrainClock;
   readonly env: Pick<Env, 'random'>;
+  readonly bodies: Bodies;
+  readonly reads: Reads;
   /** Whether this brain still holds its store. */
   readonly mayAct: () => boolean;
 }
 
 export type BrainCommands = ReturnType<typeof commandsOf>;
 
-export const commandsOf = ({ loop, engine, clock, env, mayAct }: CommandParts) => ({
+export const commandsOf = ({ loop, engine, clock, env, mayAct, ...parts }: CommandParts) => ({
   leases: new LeaseCommands(loop, engine, clock, env.random, mayAct),
   catalog: new CatalogCommands(loop, engine),
-  sessions: new SessionCommands(loop, engine),
+  sessions: new SessionCommands({ loop, engine, ...parts }),
   pools: new PoolCommands(loop, engine),
   limits: new LimitCommands(loop, engine),
   prices: new PriceCommands(loop, engine),

@@ -20,15 +20,21 @@ export interface KeptState {
   readonly stored: readonly StoredList[];
 }
 
+export interface GrownState {
+  readonly lists: Lists;
+  /** The other fields of the state, as the text of an object. */
+  readonly restText: string;
+  /** The state of the wait before this one. */
+  readonly last: Body | undefined;
+  /** Lists whose first values are stored already, where there was no wait before. */
+  readonly begun?: Readonly<Record<string, BlobPart>> | undefined;
+  readonly owner: BodyOwner;
+}
+
 /** Stores the state of a wait: the lists, then the fields of `restText`, which is the text of an object. */
 export async function keepState(
   bodies: Bodies,
-  {
-    lists,
-    restText,
-    last,
-    owner,
-  }: { lists: Lists; restText: string; last: Body | undefined; owner: BodyOwner },
+  { lists, restText, last, begun, owner }: GrownState,
 ): Promise<KeptState> {
   const known = last === undefined ? undefined : await bodies.composition(last);
   if (!known) {
@@ -36,11 +42,11 @@ export async function keepState(
     if (inline !== undefined) return { state: inline, stored: [] };
   }
   const stored: StoredList[] = [];
-  const parts: Composition['parts'][number][] = [];
+  const parts: Part[] = [];
   for (const [name, values] of Object.entries(lists)) {
-    const label = `"${name}":[`;
+    const label = labelOf(name);
     parts.push(`${parts.length === 0 ? '{' : '],'}${label}`);
-    const part = await grown(bodies, known && listIn(known, label), values, owner);
+    const part = await grown(bodies, known ? listIn(known, label) : begun?.[name], values, owner);
     if (!part) continue;
     parts.push(part);
     stored.push({ values, part });
@@ -48,23 +54,37 @@ export async function keepState(
   return { state: await bodies.compose({ parts, rest: `]${fieldsAfter(restText)}` }), stored };
 }
 
-/** The payload of a job below, in which a stored list begins one of its fields; undefined where none does. */
+/** The payload of a job below, with fields that contain stored lists; undefined where none does. */
 export function composedPayload(payload: unknown, stored: readonly StoredList[]): Composition | undefined {
   if (typeof payload !== 'object' || payload === null) return undefined;
-  for (const [name, values] of Object.entries(payload)) {
-    const list = Array.isArray(values) && stored.find((each) => beginsWith(values, each.values));
-    if (!list) continue;
-    const more = (values as unknown[]).slice(list.values.length).map((value) => `,${JSON.stringify(value)}`);
-    const { [name]: _, ...others } = payload as Record<string, unknown>;
-    const rest = `${more.join('')}]${fieldsAfter(JSON.stringify(others))}`;
-    return { parts: [`{${JSON.stringify(name)}:[`, list.part], rest };
+  const parts: Part[] = [];
+  const others: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(payload)) {
+    const pieces = Array.isArray(value) ? piecesOf(value, stored) : [];
+    if (pieces.every((piece) => typeof piece === 'string')) others[name] = value;
+    else parts.push(`${parts.length === 0 ? '{' : '],'}${JSON.stringify(name)}:[`, ...pieces);
   }
-  return undefined;
+  if (parts.length === 0) return undefined;
+  return { parts, rest: `]${fieldsAfter(JSON.stringify(others))}` };
 }
 
-/** The same objects, not equal ones: they need not be compared. */
-const beginsWith = (values: readonly unknown[], start: readonly unknown[]): boolean =>
-  start.length > 0 && values.length >= start.length && start.every((value, at) => values[at] === value);
+type Part = Composition['parts'][number];
+
+/** The values of a list, with the stored lists that it contains as parts. */
+function piecesOf(values: readonly unknown[], stored: readonly StoredList[]): Part[] {
+  const pieces: Part[] = [];
+  for (let at = 0; at < values.length; ) {
+    const list = stored.find((each) => isAt(values, at, each.values));
+    if (at > 0) pieces.push(',');
+    pieces.push(list ? list.part : JSON.stringify(values[at]));
+    at += list ? list.values.length : 1;
+  }
+  return pieces;
+}
+
+/** Whether `list` stands at this place: the same objects, not equal ones, which would have to be compared. */
+const isAt = (values: readonly unknown[], at: number, list: readonly unknown[]): boolean =>
+  list.length > 0 && list.every((value, nth) => values[at + nth] === value);
 
 async function grown(
   bodies: Bodies,
@@ -75,6 +95,14 @@ async function grown(
   const added = values.slice(list?.values ?? 0);
   return added.length === 0 ? list : bodies.append(list, added, owner);
 }
+
+/** The list that was stored with the state of a wait; undefined where it is inside the state. */
+export async function storedList(bodies: Bodies, state: Body, name: string): Promise<BlobPart | undefined> {
+  const known = await bodies.composition(state);
+  return known && listIn(known, labelOf(name));
+}
+
+const labelOf = (name: string): string => `"${name}":[`;
 
 /** The stored list behind the label of its field. */
 function listIn({ parts }: Composition, label: string): BlobPart | undefined {

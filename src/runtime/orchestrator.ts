@@ -125,7 +125,7 @@ export class Orchestrator extends Service {
     };
     this.reads = new Reads({ ...shared, poolAddress: (pool) => managers?.addressOf(pool) });
     const mayAct = (): boolean => store.holds();
-    const commands = commandsOf({ ...shared, mayAct });
+    const commands = commandsOf({ ...shared, reads: this.reads, mayAct });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
     ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
     this.#sources = new Sources({

@@ -1,16 +1,17 @@
 /** From the outcome that an executor reports to the one that is recorded: its result as JSON text, large ones in a blob. */
 import type { Engine } from '../core/engine/engine.ts';
-import type { AskedWait, ExecutionOutcome, Outcome, UsedTokens } from '../core/ports/backend.ts';
+import type { AskedWait, ExecutionOutcome, Outcome, SessionList, UsedTokens } from '../core/ports/backend.ts';
 import type { NewJob } from '../core/ports/new-job.ts';
 import type { Env, Timers } from '../kit/env/env.ts';
 import { isJsonInSlices } from '../kit/json-parser.ts';
 import { inSlices } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
+import type { BlobPart } from '../model/composed.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
 import { type AskRecord, uidOf } from '../model/records.ts';
 import { type Bodies, ownerOf } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
-import { type KeptState, keepState, type Lists, type StoredList } from './growing-lists.ts';
+import { type KeptState, keepState, type Lists, type StoredList, storedList } from './growing-lists.ts';
 
 /** Checks requests for jobs below a job, and stores their bodies. */
 export type Children = (
@@ -48,7 +49,8 @@ export class Outcomes {
   recorded(outcome: ExecutionOutcome, ask: AskRecord): Outcome | Promise<Outcome> {
     if (outcome.ok === 'waits') return this.#waits(outcome, ask);
     if (outcome.ok !== true) return outcome;
-    const { resultText, usage } = outcome;
+    const { resultText, usage, said } = outcome;
+    if (said) return this.#said(said, outcome, ask);
     const result = this.#bodies.inline(resultText);
     if (result === undefined) return this.#stored(outcome);
     return isJson(resultText) ? succeeded(result, usage) : NOT_JSON;
@@ -56,10 +58,10 @@ export class Outcomes {
 
   /** Checks the jobs below, and stores their bodies and the state of the job: the engine then needs no more than records. */
   async #waits(outcome: AskedWait, ask: AskRecord): Promise<Outcome> {
-    const { stateText, lists, children, ...rest } = outcome;
+    const { stateText, lists, continues, children, ...rest } = outcome;
     if (!isJson(stateText)) return NOT_JSON;
     const { state, stored } = lists
-      ? await this.#kept(() => this.#keepLists(lists, stateText, ask))
+      ? await this.#kept(() => this.#keepLists(lists, stateText, ask, continues))
       : { state: await this.#keep(stateText), stored: [] };
     const prepared = await this.#kept(() => this.#parts.children(ask, children, stored));
     const refused = prepared.flatMap((each, at) =>
@@ -77,10 +79,48 @@ export class Outcomes {
     return this.#bodies.inline(text) ?? (await this.#kept(() => this.#bodies.store(text)));
   }
 
-  #keepLists(lists: Lists, restText: string, ask: AskRecord): Promise<KeptState> {
-    const { jobs } = this.#parts.engine.state;
-    const last = jobs.get(uidOf(ask.tenant, ask.id))?.job.wait?.state;
-    return keepState(this.#bodies, { lists, restText, last, owner: ownerOf(ask) });
+  #keepLists(
+    lists: Lists,
+    restText: string,
+    ask: AskRecord,
+    continues: AskedWait['continues'],
+  ): Promise<KeptState> {
+    const stored = continues && this.#sessionMessages(ask, continues.from);
+    return keepState(this.#bodies, {
+      lists,
+      restText,
+      last: this.#lastState(ask),
+      ...(stored && { begun: { [continues.name]: stored } }),
+      owner: ownerOf(ask),
+    });
+  }
+
+  /** Stores the messages of a session with those of the run that has answered. */
+  async #said(
+    { name, values, from }: SessionList,
+    { resultText, usage }: Success,
+    ask: AskRecord,
+  ): Promise<Outcome> {
+    const last = this.#lastState(ask);
+    const messages = await this.#kept(async () => {
+      const kept = last === undefined ? undefined : await storedList(this.#bodies, last, name);
+      const list = kept ?? this.#sessionMessages(ask, from);
+      return this.#bodies.append(list, values.slice(list?.values ?? 0), ownerOf(ask));
+    });
+    const result = await this.#keep(resultText);
+    return { ok: true, result, ...(usage && { usage }), said: { messages, from } };
+  }
+
+  /** The state of the last wait of a job that has an open attempt. */
+  #lastState({ tenant, id }: AskRecord): Body | undefined {
+    return this.#parts.engine.state.jobs.get(uidOf(tenant, id))?.job.wait?.state;
+  }
+
+  /** The stored messages of the job's session, if there are as many as `from`. */
+  #sessionMessages({ tenant, spec }: AskRecord, from: number): BlobPart | undefined {
+    if (spec.session_id === undefined) return undefined;
+    const messages = this.#parts.engine.state.sessionOf(tenant, spec.session_id)?.messages;
+    return messages?.values === from ? messages : undefined;
   }
 
   /** Puts a large result into a blob; while the disk is full the outcome waits here, and nothing is lost. */

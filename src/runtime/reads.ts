@@ -27,11 +27,11 @@ import type { LeaseView } from '../model/http/leases.ts';
 import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { RouteView } from '../model/http/routes.ts';
-import type { SessionView } from '../model/http/sessions.ts';
+import type { SessionMetadata, SessionView } from '../model/http/sessions.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
-import { DEFAULT_TENANT, type ModelRecord } from '../model/records.ts';
+import { DEFAULT_TENANT, type ModelRecord, type SessionRecord } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
@@ -217,11 +217,24 @@ export class Reads {
     return this.#whenDurable(modelNames(this.#parts.engine));
   }
 
-  session(tenant: string, id: string): Promise<SessionView> {
-    const { state } = this.#parts.engine;
-    const record = state.sessionOf(tenant, id);
+  async session(tenant: string, id: string): Promise<SessionView> {
+    const record = this.#parts.engine.state.sessionOf(tenant, id);
     if (!record) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
-    return this.#whenDurable(sessionView(state, record));
+    return this.sessionView(record);
+  }
+
+  async sessionView(record: SessionRecord): Promise<SessionView> {
+    const { engine, bodies } = this.#parts;
+    const view = await this.#whenDurable(sessionView(engine.state, record));
+    if (record.metadata === undefined) return view;
+    return { ...view, metadata: JSON.parse(await bodies.read(record.metadata)) as SessionMetadata };
+  }
+
+  /** The messages of a session; none for one that is not known. */
+  async messages(tenant: string, id: string): Promise<readonly unknown[]> {
+    const { engine, bodies } = this.#parts;
+    const part = await this.#whenDurable(engine.state.sessionOf(tenant, id)?.messages);
+    return part ? (JSON.parse(`[${await bodies.read(part.ref)}]`) as unknown[]) : [];
   }
 
   pools(): Promise<PoolView[]> {

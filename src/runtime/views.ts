@@ -51,6 +51,8 @@ export function sessionView(state: State, session: SessionRecord): SessionView {
     backend: session.backend ?? null,
     jobs,
     live_jobs: live.size,
+    messages: session.messages?.values ?? 0,
+    metadata: {},
   };
 }
 

@@ -2,12 +2,14 @@
  * A run of an agent that calls two tools at once, `look` and `send`, of which `send` must not be called twice. Both write
  * what they do into a ledger of their own, outside the brain.
  */
+
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { Agents } from '../../src/agents/agents.ts';
 import type { RunResult } from '../../src/agents/run.ts';
 import { runView } from '../../src/agents/run-view.ts';
 import type { Tool, ToolContext } from '../../src/agents/tools/tool.ts';
+import { runReads } from '../../src/app/run-reads.ts';
 import { FunctionBackend } from '../../src/backends/local/functions.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
@@ -103,10 +105,7 @@ export const agentRun: World = {
         tools: [tool('look', 'pure', 20, played), tool('send', 'effectful', 30, played)],
       });
       const model = new ScriptedModel((turn: number, _heard: Heard) => script(turn));
-      return [
-        new FunctionBackend(env, model.backend()),
-        ...agents.backends((id, tenant) => brain().get(id, tenant)),
-      ];
+      return [new FunctionBackend(env, model.backend()), ...agents.backends(runReads(brain))];
     },
   }),
   play,

@@ -3,6 +3,7 @@
 import { Agents } from '../../src/agents/agents.ts';
 import type { Tool } from '../../src/agents/tools/tool.ts';
 import { apiRoutes } from '../../src/api/api.ts';
+import { runReads } from '../../src/app/run-reads.ts';
 import { runtimeSettings } from '../../src/app/settings.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -81,7 +82,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     answerRoom,
     env,
     store,
-    backends: [...backends, ...agents.backends((id, tenant) => orchestrator.get(id, tenant))],
+    backends: [...backends, ...agents.backends(runReads(() => orchestrator))],
     settings: runtimeSettings(config),
     logger,
     ...(options.managers && { managers: options.managers }),

@@ -32,7 +32,8 @@ export function askModel(context: StepContext, request: ModelRequest): Next {
   const { run, runId, priority } = context;
   const { agent } = run;
   const step = run.step + 1;
-  const messages = request.note === undefined ? run.messages : [...run.messages, note(request.note)];
+  const messages = [...run.system, ...run.messages];
+  if (request.note !== undefined) messages.push(note(request.note));
   const job = {
     job_id: `${runId}.${step}`,
     type: 'inference',

@@ -1,5 +1,5 @@
 /** How a function ends its call to wait: its job gives up the slot, and another call goes on later. */
-import type { AskedWait, Waited } from '../../core/ports/backend.ts';
+import type { AskedWait, SessionList, Waited } from '../../core/ports/backend.ts';
 import type { RefusedChild, WakeReason } from '../../model/waiting.ts';
 
 export interface WaitRequest {
@@ -7,6 +7,8 @@ export interface WaitRequest {
   readonly state?: unknown;
   /** The names of fields of `state` whose values are lists that only grow from wait to wait: values are stored once. */
   readonly growing?: readonly string[];
+  /** The one of these lists that begins with the messages of the session, and how many there were. */
+  readonly continues?: Omit<SessionList, 'values'>;
   /** Jobs to submit below this one, in the form in which callers submit them; all of them are admitted, or refused, with the wait. */
   readonly jobs?: readonly object[];
   /** Whether all of these must have ended before the next call, or one; `all` by default. */
@@ -35,10 +37,11 @@ export class Wait {
   }
 
   outcome(): AskedWait {
-    const { state, growing = [], jobs = [], needs = 'all', forMs } = this.#request;
+    const { state, growing = [], continues, jobs = [], needs = 'all', forMs } = this.#request;
     return {
       ok: 'waits',
       ...split(state, growing),
+      ...(continues && { continues }),
       children: jobs,
       needs,
       ...(forMs !== undefined && { forMs }),

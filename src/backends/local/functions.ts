@@ -16,12 +16,14 @@ import {
   type KillReply,
   type Offer,
   type OfferReply,
+  type SessionList,
 } from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Labels } from '../../model/records.ts';
 import type { Commander, TokenEvent } from '../../model/worker-wire.ts';
 import { judgeOpening, type KnownOpenings } from '../../wire/epochs.ts';
+import { SaidResult } from './function-end.ts';
 import { FunctionExecution } from './function-execution.ts';
 import { stateAfter, Wait, type WaitedState, type WaitRequest } from './function-wait.ts';
 import { RecentTokens } from './recent-tokens.ts';
@@ -33,6 +35,7 @@ export interface FunctionContext {
   readonly attempt: number;
   readonly model: string | undefined;
   readonly priority: 'interactive' | 'batch';
+  readonly sessionId: string | undefined;
   /** Aborted when the job is cancelled or runs into its timeout. */
   readonly signal: AbortSignal;
   /** Sends a piece of the answer to the job's readers. `delta` is for pieces that are not text, in OpenAI's form. */
@@ -41,6 +44,8 @@ export interface FunctionContext {
   readonly waited: WaitedState | undefined;
   /** Ends this call without a result, if the function returns it: the job waits, and another call goes on. */
   wait(request: WaitRequest): Wait;
+  /** Ends this call with a result, if the function returns it, and stores the messages of the session with it. */
+  end(result: unknown, said: SessionList): SaidResult;
 }
 
 export type JobFunction = (payload: never, context: FunctionContext) => unknown;
@@ -161,6 +166,7 @@ export class FunctionBackend implements Backend {
         attempt: offer.attempt,
         model: ask.spec.model,
         priority: ask.spec.priority,
+        sessionId: ask.spec.session_id,
         // Made on first use: most functions never read the signal, and making one costs more than the rest of a call.
         get signal() {
           return execution.signal;
@@ -168,10 +174,11 @@ export class FunctionBackend implements Backend {
         emit: (text, delta) => execution.token(String(text), delta),
         waited: offer.waited && stateAfter(offer.waited),
         wait: (request) => new Wait(request),
+        end: (result, said) => new SaidResult(result, said),
       };
       const result = await run(JSON.parse(offer.payloadText) as never, context);
       outcome =
-        result instanceof Wait
+        result instanceof Wait || result instanceof SaidResult
           ? result.outcome()
           : { ok: true, resultText: JSON.stringify(result) ?? 'null' };
     } catch (error) {

@@ -15,6 +15,8 @@ function kitWith(sessionTokenBudget?: number): PoolKit {
   return kit;
 }
 
+const NOTHING_SET = { tokenBudget: undefined, backend: undefined, messages: undefined, metadata: undefined };
+
 test('a session in use does not keep later sessions from expiring', () => {
   const kit = kitWith();
   const use = (id: string, session: string): void => {
@@ -39,8 +41,8 @@ test('after a restart an old session expires, even if the store returns it after
   const kit = kitWith();
   const restore = new Restore(kit.engine.state, kit.now);
   const session = (id: string, usedAt: number): void => {
-    const record = { v: 1, tenant: 'default', id, createdAt: 0, usedAt, turns: 1, tokensUsed: 0 } as const;
-    restore.record({ kind: 'session', id, after: { ...record, tokenBudget: undefined, backend: undefined } });
+    const record = { v: 2, tenant: 'default', id, createdAt: 0, usedAt, turns: 1, tokensUsed: 0 } as const;
+    restore.record({ kind: 'session', id, after: { ...record, ...NOTHING_SET } });
   };
   session('fresh', kit.now);
   session('old', kit.now - 60 * DAY_MS);

@@ -3,6 +3,7 @@
 import type { Cause } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type SessionRecord, scoped } from '../../model/records.ts';
+import type { SaidMessages } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { forgetSpent, sessionBudget } from './quota.ts';
@@ -47,7 +48,7 @@ export function beginSession(turn: Turn, { tenant, spec: { session_id: session }
 }
 
 const newSession = (turn: Turn, tenant: string, id: string): SessionRecord => ({
-  v: 1,
+  v: 2,
   tenant,
   id,
   createdAt: turn.now,
@@ -56,6 +57,8 @@ const newSession = (turn: Turn, tenant: string, id: string): SessionRecord => ({
   tokensUsed: 0,
   tokenBudget: undefined,
   backend: undefined,
+  messages: undefined,
+  metadata: undefined,
 });
 
 /** A try of one of the session's jobs has ended: adds its tokens, and records the backend that has its context now. */
@@ -80,15 +83,55 @@ export function setBudget(
   tokenBudget: number | undefined,
 ): SessionRecord {
   const known = turn.state.sessionOf(tenant, id);
-  const { sessions } = turn.state;
-  if (!known && sessions.size >= MAX_SESSIONS && sessions.replaceable() === undefined) {
-    throw new OrchdError('ADMISSION_REJECT', `${MAX_SESSIONS} sessions have a budget of their own`, {
-      reason: 'too_many_sessions',
-    });
-  }
+  if (!known) checkRoom(turn);
   const after = { ...(known ?? newSession(turn, tenant, id)), tokenBudget };
   put(turn, after, 'budget');
   return after;
+}
+
+function checkRoom({ state: { sessions } }: Turn): void {
+  if (sessions.size < MAX_SESSIONS || sessions.replaceable() !== undefined) return;
+  throw new OrchdError('ADMISSION_REJECT', `${MAX_SESSIONS} sessions have a budget of their own`, {
+    reason: 'too_many_sessions',
+  });
+}
+
+/** The fields of a session that its users set. */
+export type SessionContent = Partial<Pick<SessionRecord, 'messages' | 'metadata' | 'tokenBudget'>>;
+
+export function createSession(
+  turn: Turn,
+  tenant: string,
+  id: string,
+  content: SessionContent,
+): SessionRecord {
+  if (turn.state.sessionOf(tenant, id))
+    throw new OrchdError('SESSION_CONFLICT', `there is a session "${id}" already`, { field: 'session_id' });
+  checkRoom(turn);
+  const after = { ...newSession(turn, tenant, id), ...content };
+  put(turn, after, 'begun');
+  return after;
+}
+
+/** Replaces the metadata of a session. */
+export function setMetadata(
+  turn: Turn,
+  tenant: string,
+  id: string,
+  metadata: SessionRecord['metadata'],
+): SessionRecord {
+  const after = { ...assertSession(turn, tenant, id), usedAt: turn.now, metadata };
+  put(turn, after, 'changed');
+  return after;
+}
+
+/** A run of the session has answered: what it has heard and said belongs to the conversation from now on. */
+export function noteSaid(turn: Turn, { ask }: JobEntry, { messages, from }: SaidMessages): void {
+  const { session_id: session } = ask.spec;
+  const known = session === undefined ? undefined : turn.state.sessionOf(ask.tenant, session);
+  // Otherwise it is not the conversation that the run began with: the session was deleted since, and is another one now.
+  if (!known || (known.messages?.values ?? 0) !== from) return;
+  put(turn, { ...known, usedAt: turn.now, messages }, 'said');
 }
 
 export function assertSession(turn: Turn, tenant: string, id: string): SessionRecord {
@@ -104,10 +147,16 @@ export function assertSession(turn: Turn, tenant: string, id: string): SessionRe
 export function forgetSession(turn: Turn, tenant: string, id: string, keepsBudget = false): void {
   const known = assertSession(turn, tenant, id);
   if (keepsBudget && (known.tokenBudget ?? sessionBudget(turn, tenant, id)) !== undefined)
-    return put(turn, { ...known, usedAt: turn.now, turns: 0, backend: undefined }, 'deleted');
+    return put(turn, { ...newSession(turn, tenant, id), ...budgetOf(known) }, 'deleted');
   turn.put('session', scoped(tenant, id), null, 'deleted');
   forgetSpent(turn, tenant, id);
 }
+
+const budgetOf = ({ tokenBudget, tokensUsed, createdAt }: SessionRecord) => ({
+  tokenBudget,
+  tokensUsed,
+  createdAt,
+});
 
 function put(turn: Turn, record: SessionRecord, cause: Cause): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);

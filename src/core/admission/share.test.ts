@@ -100,7 +100,7 @@ test('the failure cache forgets the failures of the tenant that has the most', (
 describe('sessions', () => {
   const MOST = 100_000;
   const record = (tenant: string, id: string, more: Partial<SessionRecord> = {}): SessionRecord => ({
-    v: 1,
+    v: 2,
     tenant,
     id,
     createdAt: 0,
@@ -109,6 +109,8 @@ describe('sessions', () => {
     tokensUsed: 7,
     tokenBudget: undefined,
     backend: undefined,
+    messages: undefined,
+    metadata: undefined,
     ...more,
   });
 

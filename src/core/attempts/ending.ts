@@ -53,6 +53,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   if (isTerminal(entry.job.state)) return;
   if (outcome.ok === true) {
     turn.put('job', entry.uid, succeed(entry.job, turn.now, outcome.result), 'succeeded');
+    if (outcome.said) turn.noteEnd({ is: 'said', entry, said: outcome.said });
   } else if (outcome.ok === 'waits') {
     beginWait(turn, entry, attempt, outcome);
   } else if (outcome.ok === false) {

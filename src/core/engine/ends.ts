@@ -2,7 +2,7 @@
 import { noteBatchEnd } from '../admission/batch.ts';
 import { admitChildren } from '../admission/children.ts';
 import { settle } from '../admission/quota.ts';
-import { noteUsed } from '../admission/session.ts';
+import { noteSaid, noteUsed } from '../admission/session.ts';
 import { modelOf } from '../queue/queue.ts';
 import { noteArrival, noteServed } from '../workers/forecast.ts';
 import type { EngineTurn } from './handler.ts';
@@ -12,6 +12,10 @@ export function processEnds(turn: EngineTurn): void {
     if (end.is === 'waits') {
       const admitted = admitChildren(turn, end.entry, end.children);
       for (const entry of admitted) noteArrival(turn, modelOf(entry));
+      continue;
+    }
+    if (end.is === 'said') {
+      noteSaid(turn, end.entry, end.said);
       continue;
     }
     if (end.is === 'job') {

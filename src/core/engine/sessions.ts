@@ -1,8 +1,15 @@
 /** Events of sessions, and of the limits that callers share. */
 import type { LimitSpec } from '../../model/limit-records.ts';
-import { DEFAULT_TENANT } from '../../model/records.ts';
+import { DEFAULT_TENANT, type SessionRecord } from '../../model/records.ts';
 import { reserveLive, setKeyLimits, setLimits } from '../admission/quota.ts';
-import { assertSession, forgetSession, setBudget } from '../admission/session.ts';
+import {
+  assertSession,
+  createSession,
+  forgetSession,
+  type SessionContent,
+  setBudget,
+  setMetadata,
+} from '../admission/session.ts';
 import { cancelOne, someToCancel } from '../attempts/operator-commands.ts';
 import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
@@ -12,6 +19,18 @@ export type SessionEvent =
       readonly tenant: string;
       readonly id: string;
       readonly tokenBudget: number | undefined;
+    }
+  | {
+      readonly type: 'create-session';
+      readonly tenant: string;
+      readonly id: string;
+      readonly content: SessionContent;
+    }
+  | {
+      readonly type: 'session-metadata';
+      readonly tenant: string;
+      readonly id: string;
+      readonly metadata: SessionRecord['metadata'];
     }
   | {
       readonly type: 'forget-session';
@@ -38,6 +57,12 @@ export const RESERVED_PER_STEP = 1000;
 
 export const sessions = {
   budget: needsDiskSpace((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),
+  'create-session': needsDiskSpace((turn, { tenant, id, content }) =>
+    createSession(turn, tenant, id, content),
+  ),
+  'session-metadata': needsDiskSpace((turn, { tenant, id, metadata }) =>
+    setMetadata(turn, tenant, id, metadata),
+  ),
   /**
    * Cancels the live jobs of a session, and deletes the session with the last of them. A session with many jobs takes
    * several such events; the reply says whether this was the last. The newest jobs go first: no job may start because

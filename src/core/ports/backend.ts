@@ -1,6 +1,7 @@
 /** The port to backends: anything that executes jobs. Implementations live outside of core. */
 
 import type { Body } from '../../model/body.ts';
+import type { BlobPart } from '../../model/composed.ts';
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { BusyReason, TurnedAwayReason } from '../../model/reasons.ts';
 import type { AskRecord, Labels } from '../../model/records.ts';
@@ -71,7 +72,7 @@ export interface CountedTokens extends TokenCounts {
 
 /** How an execution ended, as reported by its backend. */
 export type Outcome =
-  | { readonly ok: true; readonly result: Body; readonly usage?: UsedTokens }
+  | { readonly ok: true; readonly result: Body; readonly usage?: UsedTokens; readonly said?: SaidMessages }
   | {
       readonly ok: false;
       readonly error: ErrorInfo;
@@ -81,6 +82,12 @@ export type Outcome =
   | { readonly ok: 'cancelled'; readonly usage?: CountedTokens }
   | Waits
   | TurnedAway;
+
+/** The messages of a session after one of its runs has answered; the session had `from` of them when the run began. */
+export interface SaidMessages {
+  readonly messages: BlobPart;
+  readonly from: number;
+}
 
 /** The execution is over and its work is not: the job waits, and another attempt goes on with `state`. */
 export interface Waits {
@@ -144,7 +151,13 @@ export type OfferReply =
 
 /** An outcome before it is stored, with its result as JSON text. */
 export type ExecutionOutcome =
-  | { readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens }
+  | {
+      readonly ok: true;
+      readonly resultText: string;
+      readonly usage?: UsedTokens;
+      /** All messages of the session with those of this run. */
+      readonly said?: SessionList;
+    }
   | AskedWait
   | Exclude<Outcome, { readonly ok: true } | Waits>;
 
@@ -156,7 +169,17 @@ export interface AskedWait extends Omit<Waits, 'state' | 'children' | 'refused'>
    * stored, and jobs below whose payloads begin a field with such a list do not store it again.
    */
   readonly lists?: Readonly<Record<string, readonly unknown[]>>;
+  /** The list that begins with the messages of the session. */
+  readonly continues?: Omit<SessionList, 'values'>;
   readonly children: readonly unknown[];
+}
+
+/** A list of which the session of the job has stored the first `from` values. */
+export interface SessionList {
+  /** The name of the list in the state of the job's last wait. */
+  readonly name: string;
+  readonly values: readonly unknown[];
+  readonly from: number;
 }
 
 export type ExecutionEnd = { readonly is: 'ended'; readonly outcome: ExecutionOutcome } | UnknownEnd;

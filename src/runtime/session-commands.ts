@@ -1,0 +1,83 @@
+/** Commands to sessions: conversations that consist of several jobs. Each resolves once its change is durable. */
+import type { SessionContent } from '../core/admission/session.ts';
+import type { Engine } from '../core/engine/engine.ts';
+import { OrchdError } from '../model/errors.ts';
+import { MAX_PREFERENCES_CHARS, type SessionMetadata, type SessionView } from '../model/http/sessions.ts';
+import type { SessionRecord } from '../model/records.ts';
+import type { Bodies, BodyOwner } from './bodies.ts';
+import { Commands } from './command-order.ts';
+import type { Loop } from './loop.ts';
+import type { Reads } from './reads.ts';
+
+export interface NewSession {
+  readonly metadata?: SessionMetadata | undefined;
+  readonly messages?: readonly unknown[] | undefined;
+}
+
+export interface SessionCommandParts {
+  readonly loop: Loop;
+  readonly engine: Engine;
+  readonly bodies: Bodies;
+  readonly reads: Reads;
+}
+
+export class SessionCommands extends Commands {
+  readonly #bodies: Bodies;
+  readonly #reads: Reads;
+
+  constructor({ loop, engine, bodies, reads }: SessionCommandParts) {
+    super(loop, engine);
+    this.#bodies = bodies;
+    this.#reads = reads;
+  }
+
+  async create(tenant: string, id: string, { metadata, messages = [] }: NewSession): Promise<SessionView> {
+    // Found here already, a session costs no bodies that nobody needs.
+    if (this.engine.state.sessionOf(tenant, id)) throw new OrchdError('SESSION_CONFLICT');
+    const owner: BodyOwner = { tenant, session: id, root: id };
+    const content: SessionContent = {
+      ...(metadata && { metadata: await this.#metadata(metadata) }),
+      ...(messages.length > 0 && { messages: await this.#bodies.append(undefined, messages, owner) }),
+    };
+    return this.#view(await this.order({ type: 'create-session', tenant, id, content }));
+  }
+
+  /** A session of its own that begins with the messages and the metadata of another one. */
+  async fork(tenant: string, id: string, newId: string): Promise<SessionView> {
+    const { metadata } = await this.#reads.session(tenant, id);
+    const messages = await this.#reads.messages(tenant, id);
+    return this.create(tenant, newId, { metadata, messages });
+  }
+
+  async change(tenant: string, id: string, metadata: SessionMetadata): Promise<SessionView> {
+    const body = await this.#metadata(metadata);
+    return this.#view(await this.order({ type: 'session-metadata', tenant, id, metadata: body }));
+  }
+
+  async setBudget(tenant: string, id: string, tokenBudget: number | undefined): Promise<SessionView> {
+    return this.#view(await this.order({ type: 'budget', tenant, id, tokenBudget }));
+  }
+
+  /**
+   * Cancels the jobs of the session and ends it; resolves when all of that is durable. With `keepsBudget` its budget
+   * stays, with what was used of it.
+   */
+  async remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
+    await this.order({ type: 'forget-session', tenant, id, by, keepsBudget });
+  }
+
+  #view(record: SessionRecord): Promise<SessionView> {
+    return this.#reads.sessionView(record);
+  }
+
+  #metadata(metadata: SessionMetadata): Promise<SessionRecord['metadata']> {
+    const chars = JSON.stringify(metadata.preferences ?? {}).length;
+    if (chars > MAX_PREFERENCES_CHARS)
+      throw new OrchdError(
+        'INVALID_PARAMS',
+        `"preferences" has ${chars} characters as JSON; at most ${MAX_PREFERENCES_CHARS} are kept`,
+        { field: 'metadata.preferences' },
+      );
+    return this.#bodies.store(JSON.stringify(metadata));
+  }
+}
