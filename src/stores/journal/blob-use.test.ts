@@ -55,6 +55,20 @@ test('a payload and a result each count until they are replaced', () => {
   assert.deepEqual([use.has(1), use.has(2)], [true, false]);
 });
 
+test('a composed body counts for every file from the oldest that it needs', () => {
+  const composed = { ...inFile(5), since: 3 } as BlobRef;
+  const use = after([ask('a'), job('a', { state: 'succeeded', result: composed })]);
+  assert.deepEqual(
+    [2, 3, 4, 5, 6].map((file) => use.has(file)),
+    [false, true, true, true, false],
+  );
+  use.changed(job('a', { state: 'succeeded', result: inFile(5) }), 3);
+  assert.deepEqual(
+    [3, 4, 5].map((file) => use.has(file)),
+    [false, false, true],
+  );
+});
+
 test('what a waiting job keeps counts until it keeps something else, or has a result', () => {
   const wait = (file: number) => ({
     wait: { step: 1, state: inFile(file), children: [], needs: 'all', until: 1 } as const,

@@ -2,7 +2,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
+import type { BlobOwner } from '../../core/ports/store.ts';
 import { realEnv } from '../../kit/env/real.ts';
+import { scoped } from '../../model/records.ts';
 import { NOW, Opened } from '../conformance/opened.ts';
 import { rowOf } from './blobs.ts';
 import { MariaDbStore } from './mariadb.ts';
@@ -90,6 +92,26 @@ describe('bodies', () => {
       await age(sql, 11);
       await dropUnnamedBodies(sql, epoch);
       assert.deepEqual(await ids('blobs'), [second]);
+    }));
+
+  test('that are parts of others stay as long as the job or the session that owns them', () =>
+    onStage(async ({ sql, opened, epoch, ids }) => {
+      const { store } = opened;
+      opened.finish('run');
+      opened.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 1 });
+      await opened.handedOver();
+      const owned = async (owner: BlobOwner) => rowOf(await store.putBlob('"part"', { owner }));
+      const ofRun = await owned({ job: 'run' });
+      const ofSession = await owned({ session: scoped('default', 's') });
+      await owned({ job: 'gone' });
+      await owned({ session: scoped('default', 'gone') });
+      await age(sql, 11);
+      await dropUnnamedBodies(sql, epoch);
+      assert.deepEqual(await ids('blobs'), [ofRun, ofSession]);
+      opened.step({ type: 'forget-session', tenant: 'default', id: 's', by: 'me' });
+      await opened.handedOver();
+      await dropUnnamedBodies(sql, epoch);
+      assert.deepEqual(await ids('blobs'), [ofRun]);
     }));
 
   test('go in pieces: a look has its bound, and says where the next begins', () =>
