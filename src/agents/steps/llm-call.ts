@@ -31,7 +31,7 @@ function ask(context: StepContext): Next {
 
 /** True while the model must call a tool and none of its calls was made. */
 const mustCall = ({ run: { agent, made } }: StepContext): boolean =>
-  agent.tool_choice === 'required' && Object.keys(made).length === 0;
+  agent.tool_choice === 'required' && made.length === 0;
 
 /** True if the call that is made, or has just ended, is the last one that the run may make. */
 const wasLast = ({ run: { agent, answers } }: StepContext): boolean =>

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { FunctionContext } from '../../backends/local/functions.ts';
 import type { AgentDefinition } from '../../model/agent.ts';
 import type { JobView } from '../../model/http/jobs.ts';
+import { keptRun } from '../kept-run.ts';
 import type { RunResult } from '../run.ts';
 import { mayMoveRun, RUN_TRANSITIONS, type RunPhase } from '../run-phases.ts';
 import { type EndedCall, goTo, newRun, type RunState, type Step, type ToolOffer } from '../run-state.ts';
@@ -184,7 +185,7 @@ async function throwsIn(phase: RunPhase): Promise<RunResult> {
     job: async () => ({}) as JobView,
     logger: undefined,
   });
-  const waited = { state: runIn(phase), jobs: [], refused: [], woken: 'children' };
+  const waited = { state: keptRun(runIn(phase)).state, jobs: [], refused: [], woken: 'children' };
   return (await runner.run({}, {
     jobId: 'r',
     priority: 'batch',
