@@ -1,6 +1,7 @@
 /** `npm run docs`: writes the pages that are generated from tables in the code. test/docs.test.ts compares them. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { RUN_PHASE_MEANING, RUN_TRANSITIONS, type RunPhase } from '../src/agents/run-phases.ts';
 import { ERRORS, type ErrorCode } from '../src/model/errors.ts';
 import { REASONS } from '../src/model/reasons.ts';
 import {
@@ -91,6 +92,15 @@ export function renderStates(): string {
     ...stateTable(WORKER_TRANSITIONS, WORKER_STATE_MEANING),
     '',
     ...stateDiagram(WORKER_TRANSITIONS, 'starting', () => true),
+    '',
+    '## Run of an agent',
+    '',
+    'The phase is part of what the job of a run keeps while it waits (`src/agents/run-phases.ts`). The state that',
+    '`GET /v2/runs/{id}` shows is read off the jobs of the run instead.',
+    '',
+    ...stateTable(RUN_TRANSITIONS, RUN_PHASE_MEANING),
+    '',
+    ...stateDiagram(RUN_TRANSITIONS, 'init', (phase) => RUN_TRANSITIONS[phase as RunPhase].length === 0),
   ].join('\n')}\n`;
 }
 

@@ -47,6 +47,10 @@ export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet 
   const { tools: named = [] } = agent;
   // Throws for a name that is unknown.
   known.definitions(named);
+  if (agent.tool_choice === 'required' && named.length === 0) {
+    const message = `the agent "${agent.name}" must call a tool and has none`;
+    throw new OrchdError('INVALID_PARAMS', message, { field: 'tool_choice' });
+  }
   for (const name of agent.approve ?? []) {
     if (named.includes(name)) continue;
     const message = `the agent "${agent.name}" has no tool "${name}" that could be approved`;

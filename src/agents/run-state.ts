@@ -8,17 +8,7 @@
 import type { AgentDefinition } from '../model/agent.ts';
 import type { ErrorInfo } from '../model/errors.ts';
 import type { ToolCall } from '../model/worker-wire.ts';
-
-export const RUN_PHASES = [
-  'init',
-  'planning',
-  'llm_call',
-  'tool_execution',
-  'synthesis',
-  'completed',
-  'failed',
-] as const;
-export type RunPhase = (typeof RUN_PHASES)[number];
+import { mayMoveRun, type RunPhase } from './run-phases.ts';
 
 /** A message in OpenAI's form. */
 export interface ChatMessage {
@@ -132,10 +122,11 @@ export interface Next {
 
 export type Step = (context: StepContext) => Next;
 
-export const goTo = (run: RunState, phase: RunPhase, changes: Partial<RunState> = {}): Next => ({
-  run: { ...run, ...changes, phase },
-  jobs: [],
-});
+/** Throws for a move that the table does not have, which is a defect. */
+export function goTo(run: RunState, phase: RunPhase, changes: Partial<RunState> = {}): Next {
+  if (!mayMoveRun(run.phase, phase)) throw new Error(`illegal move of a run ${run.phase} -> ${phase}`);
+  return { run: { ...run, ...changes, phase }, jobs: [] };
+}
 
 export const fail = (run: RunState, code: string, message: string): Next =>
   goTo(run, 'failed', { error: { code, message } });

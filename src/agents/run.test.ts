@@ -284,6 +284,26 @@ describe('a run', () => {
     }
   });
 
+  test('demands a call of a tool until one was made, where its agent says so, but not for a plan or in the last step', () => {
+    const choices = (agent: Partial<AgentDefinition>, ...ends: object[]): unknown[] => {
+      const run = new Played(agent);
+      run.next();
+      for (const end of ends) run.next(end);
+      const asked = run.jobs.filter(({ type }) => type === 'inference').map((job) => payloadOf(job));
+      return asked.map((payload) => (payload as { tool_choice?: unknown }).tool_choice);
+    };
+    const required = { tool_choice: 'required' } as const;
+    const [none, look, seen] = [
+      says('', ['a', 'nothing', '']),
+      says('', ['a', 'look', '1']),
+      { ok: true, text: 'x' },
+    ];
+    assert.deepEqual(choices({}, none, look, seen), [undefined, undefined, undefined]);
+    assert.deepEqual(choices(required, none, look, seen), ['required', 'required', undefined]);
+    assert.deepEqual(choices({ ...required, plan: 'always' }, says('1. look')), [undefined, 'required']);
+    assert.deepEqual(choices({ ...required, max_steps: 2 }, none), ['required', undefined]);
+  });
+
   test('asks the model at once again where no call can be made', () => {
     const run = new Played();
     run.next();

@@ -1,5 +1,6 @@
 /** Drives a run from step to step until it waits for jobs or has ended. Pure: what it is given decides what it returns. */
-import type { ChildJob, EndedCall, RunPhase, RunState, Step, StepContext, StepNote } from './run-state.ts';
+import type { RunPhase } from './run-phases.ts';
+import type { ChildJob, EndedCall, RunState, Step, StepContext, StepNote } from './run-state.ts';
 import { init } from './steps/init.ts';
 import { llmCall } from './steps/llm-call.ts';
 import { planning } from './steps/planning.ts';

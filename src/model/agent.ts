@@ -49,6 +49,12 @@ export const AgentDefinition = Type.Object(
         description: 'A JSON Schema: the answer is JSON of this form, with one try to correct it',
       }),
     ),
+    tool_choice: optional(
+      Type.Enum(['auto', 'required'], {
+        description:
+          '`required`: the model must call a tool before it may answer; by default (`auto`) it decides itself',
+      }),
+    ),
     max_steps: optional(
       Type.Integer({
         minimum: 1,

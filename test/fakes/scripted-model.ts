@@ -13,6 +13,8 @@ type Call = readonly [id: string, tool: string, args: object];
 export interface Said {
   readonly text?: string;
   readonly calls?: readonly Call[];
+  /** The beginning of `text`, where the script has emitted that already. */
+  readonly emitted?: string;
 }
 
 export class ScriptedModel {
@@ -28,8 +30,8 @@ export class ScriptedModel {
   async #answer(heard: Heard, context: FunctionContext): Promise<object> {
     this.heard.push(heard);
     const turn = heard.messages.filter(({ role }) => role === 'assistant').length;
-    const { text = '', calls = [] } = await this.#script(turn, heard, context);
-    for (const word of text.split(/(?<= )/)) if (word !== '') context.emit(word);
+    const { text = '', calls = [], emitted = '' } = await this.#script(turn, heard, context);
+    for (const word of text.slice(emitted.length).split(/(?<= )/)) if (word !== '') context.emit(word);
     return {
       text,
       finish_reason: calls.length > 0 ? 'tool_calls' : 'stop',

@@ -97,6 +97,30 @@ test('a run that has failed is an error in OpenAI\u2019s form, whole or streamed
   );
 });
 
+test('a run that fails in the middle of a stream ends it with an error after what was said, and the client throws', async (t) => {
+  const model = new ScriptedModel((turn, _heard, { emit }) => {
+    if (turn === 0) return { text: 'Let me look.', calls: [['a', 'look', {}]] };
+    emit('I have ');
+    throw new Error('the engine broke');
+  });
+  const brain = await site(t, model);
+  const { chat } = clientOf(brain.url);
+  const said: string[] = [];
+  const finished: string[] = [];
+  const follow = async (): Promise<void> => {
+    for await (const { choices } of await chat.completions.create({ ...CHAT, stream: true })) {
+      said.push(choices[0]?.delta.content ?? '');
+      if (choices[0]?.finish_reason) finished.push(choices[0].finish_reason);
+    }
+  };
+  const isBroken = (error: unknown): boolean =>
+    error instanceof OpenAI.APIError && /the engine broke/.test(error.message);
+  await assert.rejects(within(follow()), isBroken);
+  assert.match(said.join(''), /^Let me look\.\n\nI have /);
+  assert.deepEqual(finished, []);
+  await assert.rejects(chat.completions.create(CHAT), isBroken);
+});
+
 test('what an agent cannot be asked is refused, and starts nothing', async (t) => {
   const brain = await site(t, looks());
   const { chat } = clientOf(brain.url);

@@ -25,8 +25,13 @@ export const llmCall: Step = (context) => {
 
 function ask(context: StepContext): Next {
   if (wasLast(context)) return askModel(context, { event: 'llm_call', note: LAST_NOTE });
-  return askModel(context, { event: 'llm_call', tools: context.tools.definitions });
+  const tools = context.tools.definitions;
+  return askModel(context, { event: 'llm_call', tools, mustCall: mustCall(context) });
 }
+
+/** True while the model must call a tool and none of its calls was made. */
+const mustCall = ({ run: { agent, made } }: StepContext): boolean =>
+  agent.tool_choice === 'required' && made.length === 0;
 
 /** True if the call that is made, or has just ended, is the last one that the run may make. */
 const wasLast = ({ run: { agent, answers } }: StepContext): boolean =>

@@ -20,6 +20,8 @@ export interface ModelRequest {
   /** A text for the model in this call alone, after the messages of the run. */
   readonly note?: string;
   readonly tools?: readonly object[];
+  /** The model must ask for one of the tools. */
+  readonly mustCall?: boolean;
 }
 
 export interface ModelAnswer {
@@ -47,10 +49,15 @@ export function askModel(context: StepContext, request: ModelRequest): Next {
     payload: {
       messages,
       ...(agent.max_tokens !== undefined && { max_tokens: agent.max_tokens }),
-      ...(request.tools && request.tools.length > 0 && { tools: request.tools }),
+      ...toolsOf(request),
     },
   };
   return { run: { ...run, step }, jobs: [job] };
+}
+
+function toolsOf({ tools = [], mustCall = false }: ModelRequest): object {
+  if (tools.length === 0) return {};
+  return mustCall ? { tools, tool_choice: 'required' } : { tools };
 }
 
 /** The end of the call: what the model said, or what the run does without it. */

@@ -153,7 +153,7 @@ class CallWords {
 
   /** What is still to be sent of the reply. */
   last(reply: string): string {
-    return restOf(reply, this.#sent) ?? this.#begin(this.#call, reply);
+    return reply === '' ? '' : (restOf(reply, this.#sent) ?? this.#begin(this.#call, reply));
   }
 
   #begin(call: string | undefined, text: string): string {

@@ -1,0 +1,23 @@
+/** What an agent of the configuration may say of its tools. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AgentConfig } from '../config/agents.ts';
+import { realEnv } from '../kit/env/real.ts';
+import { agentToolSet } from './agent-tools.ts';
+
+const refusalOf = (agent: Partial<AgentConfig>) => () =>
+  agentToolSet({ name: 'helper', model: 'small', ...agent }, { env: realEnv(), folders: {}, own: [] });
+
+test('tools that an agent does not have cannot be named, approved or demanded', () => {
+  const refused = { code: 'INVALID_PARAMS' };
+  assert.throws(refusalOf({ tools: ['no_such_tool'] }), refused);
+  assert.throws(refusalOf({ tools: ['current_time'], approve: ['machine_health'] }), {
+    ...refused,
+    message: 'the agent "helper" has no tool "machine_health" that could be approved',
+  });
+  assert.throws(refusalOf({ tool_choice: 'required' }), {
+    ...refused,
+    message: 'the agent "helper" must call a tool and has none',
+  });
+  assert.doesNotThrow(refusalOf({ tools: ['current_time'], tool_choice: 'required' }));
+});

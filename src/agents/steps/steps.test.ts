@@ -1,0 +1,194 @@
+/** Every step alone, and every move of a run: one context in, one outcome out. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { FunctionContext } from '../../backends/local/functions.ts';
+import type { AgentDefinition } from '../../model/agent.ts';
+import type { JobView } from '../../model/http/jobs.ts';
+import { keptRun } from '../kept-run.ts';
+import type { RunResult } from '../run.ts';
+import { mayMoveRun, RUN_TRANSITIONS, type RunPhase } from '../run-phases.ts';
+import { type EndedCall, goTo, newRun, type RunState, type Step, type ToolOffer } from '../run-state.ts';
+import { AgentRunner } from '../runner.ts';
+import { init } from './init.ts';
+import { llmCall } from './llm-call.ts';
+import { planning } from './planning.ts';
+import { synthesis } from './synthesis.ts';
+import { toolExecution } from './tool-execution.ts';
+
+const PHASES = Object.keys(RUN_TRANSITIONS) as RunPhase[];
+const UNENDED = PHASES.filter((phase) => RUN_TRANSITIONS[phase].length > 0);
+
+const AGENT: AgentDefinition = { name: 'helper', model: 'fast', tools: ['look'] };
+const TOOLS: ToolOffer = {
+  definitions: [{ type: 'function', function: { name: 'look' } }],
+  check: (tool, text) => (tool === 'look' ? { ok: true, args: text } : undefined),
+  effectOf: () => 'pure',
+  timeoutOf: () => 5000,
+  needsApproval: () => false,
+};
+
+const CALL = { id: 'a', type: 'function' as const, function: { name: 'look', arguments: '1' } };
+const UNKNOWN = { ...CALL, function: { ...CALL.function, name: 'none' } };
+const asks = (call: typeof CALL) => ({ role: 'assistant', content: '', tool_calls: [call] }) as const;
+const ASKED = { jobId: 'r.2.0', callId: 'a', tool: 'look', hash: 'h' };
+
+const runIn = (phase: RunPhase, changes: Partial<RunState> = {}, agent = AGENT): RunState => {
+  const run = newRun(agent, [{ role: 'user', content: 'why?' }]);
+  return { ...run, messages: [...run.messages, ...(changes.messages ?? [])], ...without(changes), phase };
+};
+const without = ({ messages: _, ...changes }: Partial<RunState>): Partial<RunState> => changes;
+
+const says = (result: unknown, jobId = 'r.1'): EndedCall[] => [{ jobId, result, durationMs: 1 }];
+const FAILED: EndedCall[] = [
+  {
+    jobId: 'r.1',
+    result: undefined,
+    error: { code: 'WORKER_TIMEOUT', message: 'too slow', retriable: true },
+    durationMs: 1,
+  },
+];
+
+const bad = synthesis(() => 'it is no JSON');
+const good = synthesis(undefined);
+
+/** A step with its context, and what follows: another phase, or the jobs that the run waits for. */
+const CASES: readonly {
+  readonly step: Step;
+  readonly run: RunState;
+  readonly ended?: EndedCall[] | undefined;
+  readonly to: RunPhase | readonly string[];
+}[] = [
+  { step: init, run: runIn('init'), to: 'llm_call' },
+  { step: init, run: runIn('init', {}, { ...AGENT, plan: 'always' }), to: 'planning' },
+  { step: planning, run: runIn('planning'), to: ['r.1'] },
+  { step: planning, run: runIn('planning', { step: 1 }), ended: says({ text: '1. look' }), to: 'llm_call' },
+  { step: planning, run: runIn('planning', { step: 1 }), ended: FAILED, to: ['r.2'] },
+  { step: planning, run: runIn('planning', { step: 2, failures: 1 }), ended: FAILED, to: 'failed' },
+  { step: llmCall, run: runIn('llm_call'), to: ['r.1'] },
+  { step: llmCall, run: runIn('llm_call', { step: 1 }), ended: says({ text: 'so' }), to: 'synthesis' },
+  {
+    step: llmCall,
+    run: runIn('llm_call', { step: 1 }),
+    ended: says({ text: '', tool_calls: [CALL] }),
+    to: 'tool_execution',
+  },
+  { step: llmCall, run: runIn('llm_call', { step: 1 }), ended: FAILED, to: ['r.2'] },
+  { step: llmCall, run: runIn('llm_call', { step: 2, failures: 1 }), ended: FAILED, to: 'failed' },
+  { step: llmCall, run: runIn('llm_call', { step: 1 }), ended: [], to: 'failed' },
+  {
+    step: toolExecution,
+    run: runIn('tool_execution', { step: 1, messages: [asks(CALL)] }),
+    to: ['r.2.0'],
+  },
+  {
+    step: toolExecution,
+    run: runIn('tool_execution', { step: 1, messages: [asks(UNKNOWN)] }),
+    to: 'llm_call',
+  },
+  {
+    step: toolExecution,
+    run: runIn('tool_execution', { step: 2, messages: [asks(CALL)], asked: [ASKED] }),
+    ended: says({ ok: true, text: 'seen' }, 'r.2.0'),
+    to: 'llm_call',
+  },
+  {
+    step: toolExecution,
+    run: runIn('tool_execution', { step: 2, messages: [asks(CALL)], asked: [ASKED] }),
+    ended: [{ ...FAILED[0]!, jobId: 'r.2.0' }],
+    to: 'llm_call',
+  },
+  { step: good, run: runIn('synthesis', { reply: 'so' }), to: 'completed' },
+  { step: bad, run: runIn('synthesis', { reply: 'so' }), to: 'llm_call' },
+  { step: bad, run: runIn('synthesis', { reply: 'so', isRepairing: true }), to: 'failed' },
+];
+
+function frozen<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const part of Object.values(value)) frozen(part);
+  }
+  return value;
+}
+
+const outcomeOf = ({ step, run, ended }: (typeof CASES)[number]) =>
+  step({ runId: 'r', priority: 'batch', run, ended, tools: TOOLS });
+
+describe('a step of a run', () => {
+  test('[ADR-1] returns the same next state for the same context, whatever ran before, and changes nothing of it', () => {
+    const first = CASES.map((each) => outcomeOf(frozen(each)));
+    // In the reverse order, and with copies: nothing is remembered between two calls, by value or by identity.
+    const second = CASES.toReversed().map((each) =>
+      outcomeOf({ ...each, ...structuredClone({ run: each.run, ended: each.ended }) }),
+    );
+    assert.deepEqual(second.toReversed(), first);
+  });
+
+  test('[ADR-1] leads to the next state of the table, or waits for the jobs it returns', () => {
+    for (const each of CASES) {
+      const { run, jobs } = outcomeOf(each);
+      const name = `${each.step.name} in ${each.run.phase}`;
+      if (typeof each.to === 'string') assert.deepEqual([run.phase, jobs.length], [each.to, 0], name);
+      else {
+        const ids = jobs.map(({ job_id }) => job_id);
+        assert.deepEqual([run.phase, ids], [each.run.phase, each.to], name);
+      }
+    }
+  });
+});
+
+describe('the moves of a run', () => {
+  test('[ADR-1] each one of the table is made by a step, or by a step that throws, and no other is', async () => {
+    const walked = new Set<string>();
+    for (const each of CASES) {
+      const { phase } = outcomeOf(each).run;
+      if (phase !== each.run.phase) walked.add(`${each.run.phase} -> ${phase}`);
+    }
+    for (const phase of UNENDED) {
+      const { error } = await throwsIn(phase);
+      assert.equal(error?.code, 'INTERNAL');
+      walked.add(`${phase} -> failed`);
+    }
+    const table = UNENDED.flatMap((from) => RUN_TRANSITIONS[from].map((to) => `${from} -> ${to}`));
+    assert.deepEqual([...walked].sort(), table.sort());
+  });
+
+  test('[ADR-1] has the seven states of a run, of which two are ends; an illegal move is a defect', () => {
+    assert.deepEqual(PHASES.toSorted(), [
+      'completed',
+      'failed',
+      'init',
+      'llm_call',
+      'planning',
+      'synthesis',
+      'tool_execution',
+    ]);
+    assert.deepEqual(
+      PHASES.filter((phase) => !UNENDED.includes(phase)),
+      ['completed', 'failed'],
+    );
+    for (const from of PHASES)
+      for (const to of PHASES) {
+        const move = () => goTo(runIn(from), to).run.phase;
+        if (mayMoveRun(from, to)) assert.equal(move(), to);
+        else assert.throws(move, { message: `illegal move of a run ${from} -> ${to}` });
+      }
+  });
+});
+
+/** The result of a run that has come to this phase, and whose next step throws. */
+async function throwsIn(phase: RunPhase): Promise<RunResult> {
+  const runner = new AgentRunner({
+    agent: () => AGENT,
+    partsOf: () => {
+      throw new Error('a defect');
+    },
+    job: async () => ({}) as JobView,
+    logger: undefined,
+  });
+  const waited = { state: keptRun(runIn(phase)).state, jobs: [], refused: [], woken: 'children' };
+  return (await runner.run({}, {
+    jobId: 'r',
+    priority: 'batch',
+    waited,
+  } as unknown as FunctionContext)) as RunResult;
+}
