@@ -1,5 +1,5 @@
 /** From the outcome that an executor reports to the one that is recorded: its result as JSON text, large ones in a blob. */
-import type { AskedWait, ExecutionOutcome, Outcome, UsedTokens } from '../core/ports/backend.ts';
+import type { AskedWait, ExecutionOutcome, Outcome } from '../core/ports/backend.ts';
 import type { NewJob } from '../core/ports/new-job.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { isJsonInSlices } from '../kit/json-parser.ts';
@@ -37,10 +37,10 @@ export class Outcomes {
   recorded(outcome: ExecutionOutcome, ask: AskRecord): Outcome | Promise<Outcome> {
     if (outcome.ok === 'waits') return this.#waits(outcome, ask);
     if (outcome.ok !== true) return outcome;
-    const { resultText, usage } = outcome;
+    const { resultText } = outcome;
     const result = this.#bodies.inline(resultText);
     if (result === undefined) return this.#stored(outcome);
-    return isJson(resultText) ? succeeded(result, usage) : NOT_JSON;
+    return isJson(resultText) ? succeeded(result, outcome) : NOT_JSON;
   }
 
   /** Checks the jobs below, and stores their bodies and the state of the job: the engine then needs no more than records. */
@@ -60,9 +60,10 @@ export class Outcomes {
   }
 
   /** Puts a large result into a blob; while the disk is full the outcome waits here, and nothing is lost. */
-  async #stored({ resultText, usage }: Success): Promise<Outcome> {
+  async #stored(success: Success): Promise<Outcome> {
+    const { resultText } = success;
     if (!(await inSlices(isJsonInSlices(resultText), this.#timers))) return NOT_JSON;
-    return succeeded(await this.#kept(() => this.#bodies.store(resultText)), usage);
+    return succeeded(await this.#kept(() => this.#bodies.store(resultText)), success);
   }
 
   /** Tries again while the disk is full. */
@@ -92,5 +93,7 @@ function isJson(text: string): boolean {
   }
 }
 
-const succeeded = (result: Body, usage: UsedTokens | undefined): Outcome =>
-  usage ? { ok: true, result, usage } : { ok: true, result };
+function succeeded(result: Body, { usage, label }: Success): Outcome {
+  const outcome: Outcome = usage ? { ok: true, result, usage } : { ok: true, result };
+  return label === undefined ? outcome : { ...outcome, label };
+}

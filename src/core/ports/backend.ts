@@ -71,7 +71,7 @@ export interface CountedTokens extends TokenCounts {
 
 /** How an execution ended, as reported by its backend. */
 export type Outcome =
-  | { readonly ok: true; readonly result: Body; readonly usage?: UsedTokens }
+  | ({ readonly ok: true; readonly result: Body; readonly usage?: UsedTokens } & Labelled)
   | {
       readonly ok: false;
       readonly error: ErrorInfo;
@@ -82,8 +82,16 @@ export type Outcome =
   | Waits
   | TurnedAway;
 
+/** A backend may say what an execution has done; see AttemptRecord.label. */
+interface Labelled {
+  readonly label?: string | undefined;
+}
+
+/** The longest label. */
+export const MAX_LABEL_CHARS = 200;
+
 /** The execution is over and its work is not: the job waits, and another attempt goes on with `state`. */
-export interface Waits {
+export interface Waits extends Labelled {
   readonly ok: 'waits';
   readonly state: Body;
   /** Jobs that are admitted below it, whose end it waits for. */
@@ -144,7 +152,7 @@ export type OfferReply =
 
 /** An outcome before it is stored, with its result as JSON text. */
 export type ExecutionOutcome =
-  | { readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens }
+  | ({ readonly ok: true; readonly resultText: string; readonly usage?: UsedTokens } & Labelled)
   | AskedWait
   | Exclude<Outcome, { readonly ok: true } | Waits>;
 
