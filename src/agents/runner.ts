@@ -38,11 +38,12 @@ export class AgentRunner {
    */
   readonly run = async (payload: unknown, context: FunctionContext): Promise<unknown> => {
     const { waited } = context;
-    const from = waited ? (waited.state as RunState) : this.#begin(payload);
+    const begun = waited ? (waited.state as RunState) : this.#begin(payload);
     const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
+    const from = withCosts(begun, ended);
     let advanced: Advanced;
     try {
-      advanced = this.#advance(context, withCosts(from, ended), ended);
+      advanced = this.#advance(context, from, ended);
     } catch (error) {
       return this.#defect(context, from, error);
     }
