@@ -26,7 +26,7 @@ export const AGENT_BACKENDS = ['agents', 'agent-tools'] as const;
 const RUN_SLOTS = 64;
 const TOOL_SLOTS = 64;
 
-export interface AgentsParts extends Pick<RunnerParts, 'onDefect'> {
+export interface AgentsParts {
   readonly env: Env;
   readonly logger: Logger | undefined;
   readonly agents: ResolvedConfig['agents'];

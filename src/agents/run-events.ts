@@ -1,110 +1,142 @@
 /**
- * One stream of events for a run: its steps, what its model says as it says it, its tools, and its end. The events of the
- * jobs below are passed on as they come; nothing is kept.
+ * One stream of events for a run: its steps, what its model says as it says it, its tools, what it asks people, and its
+ * end. The events of the jobs below are passed on as they come; nothing is kept.
+ *
+ * E1  The calls of a step are followed at once: what happens first is told first.
+ * E2  A reader that resumes gets every event with an id once: also those of steps that ended while it was away.
+ * E3  Events without an id (`queued`, `reset`, an approval that waits, `needs_decision`) say how things are, and may come again.
  */
+import { merged } from '../kit/merged.ts';
+import type { JobView } from '../model/http/jobs.ts';
+import { isTerminal } from '../model/states.ts';
+import { MAX_CHILDREN } from '../model/waiting.ts';
+import {
+  type Call,
+  isNotFound,
+  kept,
+  modelEvents,
+  type RunEvent,
+  type RunSources,
+  tagsOf,
+  toolEvents,
+} from './call-events.ts';
+import { callsId, FIRST_WORD, isModelCall, type RunPlace, stepOfJob, wordId } from './run-place.ts';
 
-import { OrchdError } from '../model/errors.ts';
-import type { JobEvent } from '../runtime/job-events.ts';
-
-export interface RunEvent {
-  /** `<step>:<event of the job>`, or `end`: where to resume. */
-  readonly id?: string;
-  readonly event: 'queued' | 'step' | 'token' | 'reset' | 'tool_result' | 'end' | 'error';
-  readonly data: unknown;
-}
-
-/** Follows a job; `after` is the id of the last event that was received. */
-export type FollowJob = (jobId: string, after?: string) => AsyncGenerator<JobEvent>;
-
-interface Place {
-  readonly step: number;
-  readonly event: string;
-}
-
-const PLACE = /^(\d{1,9}):(\d{1,9}\.(?:\d{1,15}|end))$/;
-
-/** Throws INVALID_PARAMS for a text that is no id of an event. */
-export function placeOf(id: string | undefined): Place | undefined {
-  if (id === undefined || id === '') return undefined;
-  const [, step, event] = PLACE.exec(id) ?? [];
-  if (step !== undefined && event !== undefined) return { step: Number(step), event };
-  throw new OrchdError('INVALID_PARAMS', 'Last-Event-ID is not an event id', { field: 'Last-Event-ID' });
-}
-
-interface Waiting {
-  readonly step: number;
-  readonly jobs: readonly string[];
-}
-
-/** Steps that began and ended while nobody followed the run are left out: its end has all of them. */
+/** Without `after` the stream begins with the step that the run is in; one that has ended has its end alone. */
 export async function* runEvents(
-  follow: FollowJob,
+  sources: RunSources,
   runId: string,
-  after: Place | undefined,
+  after: RunPlace | undefined,
 ): AsyncGenerator<RunEvent> {
-  let lastStep = (after?.step ?? 0) - 1;
-  for await (const { type, data } of follow(runId)) {
+  /** The last step that was told; undefined until it is known where to begin. */
+  let last = after ? after.step - 1 : lastStepOf(runId, await sources.read(runId));
+  for await (const { type, data } of sources.follow(runId)) {
     if (type === 'queued') yield { event: 'queued', data };
-    else if (type === 'end') yield { id: 'end', event: 'end', data: resultIn(data) };
-    else if (type === 'error') yield { id: 'end', event: 'error', data };
     else if (type === 'waiting') {
-      const { step, jobs } = data as Waiting;
-      if (step <= lastStep) continue;
-      lastStep = step;
-      yield { event: 'step', data: { step, jobs } };
-      const place = after?.step === step ? after.event : undefined;
-      for (const jobId of jobs) yield* kept(callEvents(follow, runId, step, jobId, place));
+      const { jobs } = data as { readonly jobs: readonly string[] };
+      const step = stepOfJob(runId, jobs[0]);
+      // Without jobs the run pauses before it asks again.
+      if (step === undefined) continue;
+      for (let missed = (last ?? step - 1) + 1; missed < step; missed++)
+        yield* stepEvents(sources, runId, missed, await jobsOf(sources, runId, missed), after);
+      if (step > (last ?? 0)) yield* stepEvents(sources, runId, step, await calls(sources, jobs), after);
+      last = step;
+    } else if (type === 'end' || type === 'error') {
+      for (let missed = (last ?? Number.POSITIVE_INFINITY) + 1; missed <= lastStepIn(runId, data); missed++)
+        yield* stepEvents(sources, runId, missed, await jobsOf(sources, runId, missed), after);
+      yield type === 'end'
+        ? { id: 'end', event: 'end', data: resultIn(data) }
+        : { id: 'end', event: 'error', data };
     }
   }
 }
 
-/** The calls of tools have ids of one part more than those of the model (`<run>.<step>.<call>`). */
-const isModelCall = (runId: string, jobId: string): boolean => /^\d+$/.test(jobId.slice(runId.length + 1));
-
-/** Nothing, for a job that is no longer kept: it has ended long ago, while others of its step go on. */
-async function* kept(events: AsyncGenerator<RunEvent>): AsyncGenerator<RunEvent> {
-  try {
-    yield* events;
-  } catch (error) {
-    if (!(error instanceof OrchdError) || error.code !== 'NOT_FOUND') throw error;
-  }
+/** The step before the one that the run is in; undefined where that is not known. */
+function lastStepOf(runId: string, { state, wait }: JobView): number | undefined {
+  if (isTerminal(state)) return undefined;
+  if (!wait) return 0;
+  const step = stepOfJob(runId, wait.jobs[0]);
+  return step !== undefined && state === 'waiting' ? step - 1 : step;
 }
 
-async function* callEvents(
-  follow: FollowJob,
+/** The last step that the result of a run names; 0 for a run without a result. */
+function lastStepIn(runId: string, data: unknown): number {
+  const { result } = data as { result?: { steps?: readonly { job_id: string }[] } };
+  return Math.max(0, ...(result?.steps ?? []).map(({ job_id: id }) => stepOfJob(runId, id) ?? 0));
+}
+
+/** The events of one step. `after` is where the reader was, which may be in this step. */
+async function* stepEvents(
+  sources: RunSources,
   runId: string,
   step: number,
-  jobId: string,
-  after: string | undefined,
+  jobs: readonly Call[],
+  after: RunPlace | undefined,
 ): AsyncGenerator<RunEvent> {
-  const isModel = isModelCall(runId, jobId);
-  let hasTold = after !== undefined;
-  for await (const { type, id, data } of follow(jobId, isModel ? after : undefined)) {
-    const place = id === undefined ? {} : { id: `${step}:${id}` };
-    if (type === 'queued') yield { event: 'queued', data };
-    if (!isModel) {
-      if (type === 'end' || type === 'error') yield { event: 'tool_result', data };
-      continue;
-    }
-    if (type === 'token') {
-      hasTold = true;
-      yield { ...place, event: 'token', data: { ...(data as object), job_id: jobId } };
-    } else if (type === 'reset') yield { event: 'reset', data: { job_id: jobId } };
-    // Nobody keeps the pieces of a call that has ended: its text is told at once.
-    else if (type === 'end' && !hasTold)
-      yield { ...place, event: 'token', data: { t: textIn(data), i: 0, job_id: jobId } };
+  const [first] = jobs;
+  if (!first) return;
+  const place = after?.step === step ? after : undefined;
+  if (isModelCall(runId, first.id)) {
+    if (!place) yield { id: wordId(step, FIRST_WORD), event: 'step', data: modelStep(step, first) };
+    return yield* kept(modelEvents(sources, step, first, place?.event));
+  }
+  let told = place?.told ?? 0n;
+  if (!place) yield { id: callsId(step, told), event: 'step', data: callStep(step, jobs) };
+  const open = jobs.map((call, at) => ({ call, bit: 1n << BigInt(at) })).filter(({ bit }) => !(told & bit));
+  yield* merged(
+    open.map(({ call, bit }) =>
+      kept(
+        toolEvents(sources, call, () => {
+          told |= bit;
+          return callsId(step, told);
+        }),
+      ),
+    ),
+  );
+}
+
+function modelStep(step: number, call: Call): object {
+  const { event = 'llm_call', model_role } = tagsOf(call);
+  return { step, event, ...(model_role && { model_role }), jobs: [call.id] };
+}
+
+function callStep(step: number, jobs: readonly Call[]): object {
+  const told = jobs.map((call) => {
+    const { event = 'tool_call', tool } = tagsOf(call);
+    return { call_id: call.id, event, ...(tool !== undefined && { tool }) };
+  });
+  return { step, event: 'tool_call', jobs: jobs.map(({ id }) => id), calls: told };
+}
+
+const calls = (sources: RunSources, ids: readonly string[]): Promise<Call[]> =>
+  Promise.all(ids.map(async (id) => ({ id, job: await found(sources, id) })));
+
+/** The jobs of a step that the run does not wait for any more. */
+async function jobsOf(sources: RunSources, runId: string, step: number): Promise<Call[]> {
+  const id = `${runId}.${step}`;
+  const model = await found(sources, id);
+  if (model) return [{ id, job: model }];
+  const tools: Call[] = [];
+  while (tools.length < MAX_CHILDREN) {
+    const at = `${id}.${tools.length}`;
+    const job = await found(sources, at);
+    if (!job) break;
+    tools.push({ id: at, job });
+  }
+  return tools;
+}
+
+async function found({ read }: RunSources, id: string): Promise<JobView | undefined> {
+  try {
+    return await read(id);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
   }
 }
 
 /** A run ends with its result. */
 const resultIn = (data: unknown): unknown => {
-  const { job_id: runId, result, cost } = data as { job_id: string; result: object; cost?: unknown };
-  return { run_id: runId, ...result, ...(cost !== undefined && { cost }) };
+  const { job_id: runId, result } = data as { job_id: string; result: object };
+  return { run_id: runId, ...result };
 };
-
-function textIn(data: unknown): string {
-  const { result } = data as { result?: unknown };
-  if (typeof result === 'string') return result;
-  const { text } = (result ?? {}) as { text?: unknown };
-  return typeof text === 'string' ? text : '';
-}

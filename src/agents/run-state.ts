@@ -7,6 +7,8 @@
 
 import type { AgentDefinition } from '../model/agent.ts';
 import type { ErrorInfo } from '../model/errors.ts';
+import type { JobCost } from '../model/http/jobs.ts';
+import type { StepEvent, StepTags } from '../model/run-jobs.ts';
 import type { ToolCall } from '../model/worker-wire.ts';
 import { mayMoveRun, type RunPhase } from './run-phases.ts';
 
@@ -20,7 +22,7 @@ export interface ChatMessage {
 
 /** One finished call of a model or a tool, as the result of the run shows it. */
 export interface StepNote {
-  readonly event: 'plan' | 'llm_call' | 'tool_call';
+  readonly event: Extract<StepEvent, 'plan' | 'llm_call' | 'tool_call'>;
   readonly job_id: string;
   readonly model?: string;
   readonly tool?: string;
@@ -64,6 +66,8 @@ export interface RunState {
   /** The model was asked to correct an answer that was not of the form of `output`. */
   readonly isRepairing: boolean;
   readonly steps: readonly StepNote[];
+  /** What the calls that have ended have cost; absent where none has a price. */
+  readonly cost?: JobCost;
   readonly reply?: string;
   readonly error?: RunError;
 }
@@ -82,6 +86,8 @@ export interface EndedCall {
   /** The job was not admitted. */
   readonly isRefused?: boolean;
   readonly durationMs: number;
+  /** Absent where it has no price. */
+  readonly cost?: JobCost;
 }
 
 /** The tools of the agent, as far as a step needs to know them. */
@@ -100,7 +106,10 @@ export type CheckedArguments =
   | { readonly ok: false; readonly message: string };
 
 /** A request for a job below the run, in the form in which callers submit jobs. */
-export type ChildJob = Readonly<Record<string, unknown>> & { readonly job_id: string };
+export type ChildJob = Readonly<Record<string, unknown>> & {
+  readonly job_id: string;
+  readonly tags: StepTags;
+};
 
 export interface StepContext {
   readonly runId: string;

@@ -25,8 +25,6 @@ export async function runView(runId: string, read: ReadJob): Promise<RunView> {
     }),
     ...(result && { ...result, steps: [...result.steps] }),
     ...(!result && job.error && { error: { code: job.error.code, message: job.error.message } }),
-    ...(job.usage && { usage: job.usage }),
-    ...(job.cost && { cost: job.cost }),
   };
 }
 

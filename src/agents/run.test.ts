@@ -217,7 +217,7 @@ describe('a run', () => {
     run.next();
     const [look, ...approvals] = run.next(says('', ['a', 'look', '1'], ['b', 'pay', '2'], ['c', 'pay', '3']));
     assert.equal(look?.['type'], 'tool');
-    const hashes = approvals.map((job) => (job['tags'] as { hash: string }).hash);
+    const hashes = approvals.map((job) => (job['tags'] as unknown as { hash: string }).hash);
     assert.deepEqual(
       approvals.map((job) => [job['type'], (job['payload'] as { args: string }).args]),
       [

@@ -1,4 +1,5 @@
 /** Drives a run from step to step until it waits for jobs or has ended. Pure: what it is given decides what it returns. */
+import type { JobCost } from '../model/http/jobs.ts';
 import type { RunPhase } from './run-phases.ts';
 import type { ChildJob, EndedCall, RunState, Step, StepContext, StepNote } from './run-state.ts';
 import { init } from './steps/init.ts';
@@ -11,18 +12,21 @@ import { toolExecution } from './steps/tool-execution.ts';
 export interface RunResult {
   readonly reply: string;
   readonly steps: readonly StepNote[];
+  /** 32 hexadecimal digits. */
   readonly trace_id: string;
+  /** What all calls of the run have cost; absent where none has a price. */
+  readonly cost?: JobCost;
   readonly error: { readonly code: string; readonly message: string } | null;
 }
 
-export type Advanced =
-  | {
-      readonly is: 'waits';
-      readonly run: RunState;
-      readonly jobs: readonly ChildJob[];
-      readonly pauseMs?: number | undefined;
-    }
-  | { readonly is: 'ended'; readonly run: RunState };
+export type Advanced = {
+  /** The phase in which the run was, and those that it has entered, in order. */
+  readonly phases: readonly RunPhase[];
+  readonly run: RunState;
+} & (
+  | { readonly is: 'waits'; readonly jobs: readonly ChildJob[]; readonly pauseMs?: number | undefined }
+  | { readonly is: 'ended' }
+);
 
 export interface RunOf extends Omit<StepContext, 'run' | 'ended'> {
   readonly checkOutput: OutputCheck | undefined;
@@ -34,15 +38,17 @@ const MAX_STEPS_AT_ONCE = 20;
 /** `ended`: the jobs that the run has waited for; undefined for a new run, and after a pause. */
 export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] | undefined): Advanced {
   const steps = stepsOf(of);
+  const phases = [from.phase];
   let run = from;
   let taken = ended;
   for (let at = 0; at < MAX_STEPS_AT_ONCE; at++) {
     const step = steps[run.phase];
-    if (!step) return { is: 'ended', run };
+    if (!step) return { is: 'ended', run, phases };
     const next = step({ ...of, run, ended: taken });
     const { jobs, pauseMs } = next;
-    if (jobs.length > 0 || pauseMs !== undefined) return { is: 'waits', run: next.run, jobs, pauseMs };
+    if (next.run.phase !== run.phase) phases.push(next.run.phase);
     run = next.run;
+    if (jobs.length > 0 || pauseMs !== undefined) return { is: 'waits', run, jobs, pauseMs, phases };
     taken = undefined;
   }
   throw new Error(`a run of "${run.agent.name}" makes no progress in ${run.phase}`);
@@ -58,8 +64,9 @@ const stepsOf = ({ checkOutput }: RunOf): Readonly<Record<RunPhase, Step | undef
   failed: undefined,
 });
 
-export function resultOf(runId: string, { phase, reply, steps, error }: RunState): RunResult {
-  if (phase === 'completed') return { reply: reply ?? '', steps, trace_id: runId, error: null };
+export function resultOf(traceId: string, { phase, reply, steps, error, cost }: RunState): RunResult {
+  const more = { steps, trace_id: traceId, ...(cost && { cost }) };
+  if (phase === 'completed') return { reply: reply ?? '', ...more, error: null };
   const what = error ?? { code: 'INTERNAL', message: 'the run has ended without an answer' };
-  return { reply: `This could not be answered: ${what.message}`, steps, trace_id: runId, error: what };
+  return { reply: `This could not be answered: ${what.message}`, ...more, error: what };
 }

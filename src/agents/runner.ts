@@ -8,7 +8,8 @@ import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import { type AgentDefinition, RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
-import type { JobView } from '../model/http/jobs.ts';
+import type { JobCost, JobView } from '../model/http/jobs.ts';
+import { runLabelText } from '../model/run-jobs.ts';
 import { keptRun, MESSAGES, runIn } from './kept-run.ts';
 import { type Advanced, advance, type RunOf, type RunResult, resultOf } from './run.ts';
 import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
@@ -25,8 +26,6 @@ export interface RunnerParts {
   /** The messages of a session; none for one that has none. */
   readonly conversation: (session: string, tenant: string) => Promise<readonly ChatMessage[]>;
   readonly logger: Logger | undefined;
-  /** A step has thrown, which is a defect. */
-  readonly onDefect?: () => void;
 }
 
 export class AgentRunner {
@@ -36,14 +35,25 @@ export class AgentRunner {
     this.#parts = parts;
   }
 
-  /** The function of jobs of type RUN_TYPE. */
+  /**
+   * The function of jobs of type RUN_TYPE. Whoever asked gets an answer also where a step throws, which is a defect. What
+   * the caller or the server has brought about is no defect: an OrchdError outside of the steps ends the attempt.
+   */
   readonly run = async (payload: unknown, context: FunctionContext): Promise<unknown> => {
-    const { waited, jobId, priority } = context;
-    const from = waited ? runIn(waited.state) : await this.#begin(payload, context);
+    const { waited } = context;
+    const begun = waited ? runIn(waited.state) : await this.#begin(payload, context);
     const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
-    const advanced = this.#advance({ runId: jobId, priority }, from, ended);
-    if ('result' in advanced) return answered(advanced, context);
-    const { run, jobs, pauseMs } = advanced;
+    const from = withCosts(begun, ended);
+    let advanced: Advanced;
+    try {
+      advanced = this.#advance(context, from, ended);
+    } catch (error) {
+      return this.#defect(context, from, error);
+    }
+    const { run, phases } = advanced;
+    context.label(runLabelText({ agent: run.agent.name, phases, isDefect: false }));
+    if (advanced.is === 'ended') return answered(run, context);
+    const { jobs, pauseMs } = advanced;
     return context.wait({ ...keptRun(run), jobs, ...(pauseMs !== undefined && { forMs: pauseMs }) });
   };
 
@@ -56,24 +66,21 @@ export class AgentRunner {
   }
 
   #advance(
-    of: Pick<RunOf, 'runId' | 'priority'>,
+    { jobId: runId, priority }: FunctionContext,
     from: RunState,
     ended: readonly EndedCall[] | undefined,
-  ): EndedRun | Extract<Advanced, { is: 'waits' }> {
-    const { runId } = of;
-    try {
-      const advanced = advance({ ...of, ...this.#parts.partsOf(from.agent) }, from, ended);
-      return advanced.is === 'waits'
-        ? advanced
-        : { run: advanced.run, result: resultOf(runId, advanced.run) };
-    } catch (error) {
-      // Whoever asked gets an answer, and the fault is told to those who run this.
-      const reason = describeThrown(error);
-      this.#parts.logger?.error('a step of a run has failed', { job_id: runId, reason });
-      this.#parts.onDefect?.();
-      const { run } = fail(from, 'INTERNAL', 'a step of the run has failed');
-      return { run, result: resultOf(runId, run) };
-    }
+  ): Advanced {
+    return advance({ runId, priority, ...this.#parts.partsOf(from.agent) }, from, ended);
+  }
+
+  /** The run fails. What was thrown is logged here; the label of the attempt makes telemetry count it and raise an alert. */
+  #defect(context: FunctionContext, from: RunState, thrown: unknown): RunResult {
+    const { jobId, traceId } = context;
+    const reason = describeThrown(thrown);
+    this.#parts.logger?.error('a step of a run has failed', { job_id: jobId, trace_id: traceId, reason });
+    const { run } = fail(from, 'INTERNAL', 'a step of the run has failed');
+    context.label(runLabelText({ agent: from.agent.name, phases: [from.phase, run.phase], isDefect: true }));
+    return resultOf(traceId, run);
   }
 
   async #ended({ waited, tenant }: FunctionContext): Promise<EndedCall[]> {
@@ -99,13 +106,9 @@ export class AgentRunner {
   }
 }
 
-interface EndedRun {
-  readonly run: RunState;
-  readonly result: RunResult;
-}
-
 /** The messages of a run that has answered belong to the conversation; one that has failed leaves it as it was. */
-function answered({ run, result }: EndedRun, context: FunctionContext): unknown {
+function answered(run: RunState, context: FunctionContext): unknown {
+  const result = resultOf(context.traceId, run);
   if (context.sessionId === undefined || result.error) return result;
   return context.end(result, { name: MESSAGES, values: run.messages, from: run.heard });
 }
@@ -120,10 +123,19 @@ export function messagesIn({ input, messages = [] }: RunRequest): readonly ChatM
   throw new OrchdError('INVALID_PARAMS', 'a run needs an "input" or "messages"', { field: 'input' });
 }
 
+/** Adds what the calls have cost. A lost attempt is repeated from the state before, so each is counted once. */
+function withCosts(run: RunState, ended: readonly EndedCall[] = []): RunState {
+  const costs = [run.cost, ...ended.map(({ cost }) => cost)].filter((cost) => cost !== undefined);
+  if (costs.length === 0) return run;
+  const sum = (of: keyof JobCost): number => costs.reduce((total, cost) => total + cost[of], 0);
+  return { ...run, cost: { amount: sum('amount'), assumed: sum('assumed'), reserved: sum('reserved') } };
+}
+
 function endedCall(job: JobView): EndedCall {
-  const { job_id: jobId, state, result, error, started_at: startedAt, ended_at: endedAt } = job;
+  const { job_id: jobId, state, result, error, started_at: startedAt, ended_at: endedAt, cost } = job;
   const durationMs = startedAt === undefined || endedAt === undefined ? 0 : Math.max(0, endedAt - startedAt);
-  if (state === 'succeeded') return { jobId, result, durationMs };
+  const ended = { jobId, result: undefined, durationMs, ...(cost && { cost }) };
+  if (state === 'succeeded') return { ...ended, result };
   const what = error ?? { code: 'CANCELLED', message: `it was ${state}` };
-  return { jobId, result: undefined, error: what as NonNullable<EndedCall['error']>, durationMs };
+  return { ...ended, error: what as NonNullable<EndedCall['error']> };
 }

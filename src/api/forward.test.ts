@@ -79,6 +79,21 @@ test('a node that does not lead passes on an answer of 20 MiB from the leader', 
   assert.deepEqual([answer.status, answer.text?.content.length], [200, text.length]);
 });
 
+test('the leader gets the trace of the caller', async (t) => {
+  const heard: unknown[] = [];
+  const address = await listen(t, (request, response) => {
+    heard.push(request.headers['traceparent']);
+    response.end('{}');
+  });
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const forwarder = forwarderOf(t, address);
+  await forwarder.handle(ROUTE, { ...callOf(), headers: { traceparent } });
+  const proxied: Route = { ...ROUTE, method: 'POST', isProxied: true };
+  await forwarder.handle(proxied, { ...callOf(), headers: { traceparent } });
+  await forwarder.handle(ROUTE, callOf());
+  assert.deepEqual(heard, [traceparent, traceparent, undefined]);
+});
+
 /** A request that is not repeated unasked: it may have been carried out by the leader that was replaced. */
 const ONCE: Route = { ...ROUTE, method: 'POST' };
 

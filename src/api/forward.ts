@@ -8,6 +8,7 @@ import type { Cancel, Env } from '../kit/env/env.ts';
 import { textInSlices } from '../kit/json-writer.ts';
 import { inSlices } from '../kit/slices.ts';
 import { type ErrorCode, OrchdError } from '../model/errors.ts';
+import { TRACEPARENT } from '../model/trace.ts';
 import { wasNotSent } from '../wire/exchange.ts';
 import {
   ANSWER_HEADERS,
@@ -270,6 +271,7 @@ export class Forwarder {
       headers: {
         ...nodeHeaders(this.#parts.secret(), call.identity),
         [CORRELATION_ID]: call.correlationId,
+        ...pickHeaders(call.headers, [TRACEPARENT]),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
       ...(body !== undefined && { body: text }),

@@ -1,7 +1,9 @@
 /** The routes of agents and their runs: a run is a job, and its events are those of all its jobs. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Agents } from '../agents/agents.ts';
-import { placeOf, type RunEvent, runEvents } from '../agents/run-events.ts';
+import type { RunEvent } from '../agents/call-events.ts';
+import { runEvents } from '../agents/run-events.ts';
+import { placeOf } from '../agents/run-place.ts';
 import { runView } from '../agents/run-view.ts';
 import { messagesIn } from '../agents/runner.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -15,6 +17,7 @@ import { LAST_EVENT_ID } from '../wire/headers.ts';
 import { type Call, type Route, route, type Stream } from '../wire/route.ts';
 import { formatEvent } from '../wire/sse.ts';
 import type { OpenStreams } from './open-streams.ts';
+import { runSources } from './run-sources.ts';
 import { callerOf, jobIdOf } from './tasks.ts';
 
 export interface RunRouteParts {
@@ -148,7 +151,7 @@ const eventsRoute = (parts: RunRouteParts): Route =>
       200: {
         description: 'The stream',
         events:
-          '`queued`, `step` (the jobs that it waits for), `token` (what its model says), `reset`, `tool_result`, then `end` with its result, or `error`, each with JSON as data',
+          '`queued`, `step` (its kind, and the jobs that it waits for), `token` (what its model says), `reset`, `tool_result`, `approval` (a call waits to be allowed, or was answered), `needs_decision`, then `end` with its result, or `error`, each with JSON as data',
       },
       204: 'The reader has received the end already',
       404: 'No such run',
@@ -173,11 +176,7 @@ async function follow(
   if (isAtEnd && endedAt !== undefined) return { status: 204 };
   const stop = new AbortController();
   const { signal } = stop;
-  const events = runEvents(
-    (id, last) => orchestrator.events(id, { tenant, after: last, signal }),
-    jobIdOf(call),
-    after,
-  );
+  const events = runEvents(runSources({ ...parts, tenant, signal }), jobIdOf(call), after);
   const release = openStreams.take(call.identity);
   const onClose = (): void => {
     release();

@@ -18,6 +18,7 @@ import {
 } from '../model/http/jobs.ts';
 import { JOB_ID } from '../model/job-spec.ts';
 import { ListRequest, ResolveRequest, type SubmitRequest } from '../model/submit.ts';
+import { TRACEPARENT, traceIn } from '../model/trace.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Caller } from '../runtime/prepare.ts';
 import { renderError } from '../wire/render-error.ts';
@@ -26,8 +27,8 @@ import type { OpenStreams } from './open-streams.ts';
 
 const isJobId = new RegExp(JOB_ID);
 
-export function callerOf(call: Pick<Call, 'identity' | 'correlationId' | 'bodySize'>): Caller {
-  const { identity, correlationId, bodySize } = call;
+export function callerOf(call: Pick<Call, 'identity' | 'correlationId' | 'bodySize' | 'headers'>): Caller {
+  const { identity, correlationId, bodySize, headers } = call;
   const { name, tenant, models } = identity;
   return {
     tenant,
@@ -35,6 +36,7 @@ export function callerOf(call: Pick<Call, 'identity' | 'correlationId' | 'bodySi
     submittedBy: name,
     models,
     correlationId,
+    trace: traceIn(headers[TRACEPARENT]),
     bodySize,
     mustBeRunnable: true,
   };

@@ -18,6 +18,7 @@ import { Orchestrator } from '../runtime/orchestrator.ts';
 import { configuredStore } from '../stores/registry.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { observers } from '../telemetry/observers.ts';
+import { RunTelemetry } from '../telemetry/run-telemetry.ts';
 import { AwaitServers } from './await-servers.ts';
 import { CatalogFiles } from './catalog-files.ts';
 import { backendFolder, gatewayFolder, upstreamsFolder } from './node-folders.ts';
@@ -167,7 +168,7 @@ function orchestratorOf(
     settings: runtimeSettings(config),
     logger,
     answerRoom,
-    observer: observers([new Narrator(logger), tally]),
+    observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally]),
   });
   return orchestrator;
 }

@@ -2,7 +2,7 @@
 import type { OrchdClient, RunEvent } from '../client/client.ts';
 import { restOf } from '../kit/rest-of-text.ts';
 import type { RunView } from '../model/http/runs.ts';
-import { APPROVAL_TYPE, type Approval } from '../model/run-jobs.ts';
+import type { Approval } from '../model/run-jobs.ts';
 import type { Terminal } from './command.ts';
 import { Answer } from './text/answer.ts';
 import { RunProgress } from './text/run-progress.ts';
@@ -36,7 +36,7 @@ export async function followRun(
     if (!isLost) terminal.complain('orchd: the connection was lost; reconnecting');
     isLost = true;
   };
-  const told = new ToldRun(client, runId, terminal);
+  const told = new ToldRun(client, terminal);
   const progress = new RunProgress(client, runId, terminal);
   progress.start();
   try {
@@ -70,24 +70,30 @@ function endOf({ event, data }: RunEvent): RunEnd {
 interface StepData {
   readonly step: number;
   readonly jobs: readonly string[];
-}
-
-interface ToolEnd {
-  readonly job_id: string;
-  readonly result?: { readonly ok?: boolean; readonly text?: string } & Partial<Approval>;
-  readonly message?: string;
+  /** In a step with calls of tools. */
+  readonly calls?: readonly ToldCall[];
 }
 
 interface ToldCall {
-  readonly tool: string;
-  /** The call is not made before somebody allows it. */
-  readonly isToApprove: boolean;
+  readonly call_id: string;
+  readonly tool?: string;
+  /** `approval`: the call is not made before somebody allows it. */
+  readonly event: string;
+}
+
+interface ToolEnd extends ToldCall {
+  readonly ok: boolean;
+  readonly result?: { readonly text?: string };
+  readonly message?: string;
+}
+
+interface ToldApproval extends ToldCall, Approval {
+  readonly state: 'waiting' | 'answered';
 }
 
 /** Prints a run as it goes. */
 class ToldRun {
   readonly #client: OrchdClient;
-  readonly #runId: string;
   readonly #terminal: Terminal;
   readonly #answer: Answer;
   /** The last step that was told: after a lost connection its event comes again. */
@@ -97,12 +103,9 @@ class ToldRun {
   /** The call of the model that speaks, or has spoken last, and what was printed of it. */
   #call: string | undefined;
   #text = '';
-  /** The calls of tools, by their jobs. */
-  readonly #tools = new Map<string, ToldCall>();
 
-  constructor(client: OrchdClient, runId: string, terminal: Terminal) {
+  constructor(client: OrchdClient, terminal: Terminal) {
     this.#client = client;
-    this.#runId = runId;
     this.#terminal = terminal;
     this.#answer = new Answer(terminal);
   }
@@ -113,6 +116,7 @@ class ToldRun {
       await this.#write(call, t);
     } else if (event === 'step') await this.#begin(data as StepData);
     else if (event === 'tool_result') await this.#toolEnded(data as ToolEnd);
+    else if (event === 'approval') await this.#approval(data as ToldApproval);
     else if (event === 'reset') await this.#reset();
   }
 
@@ -136,22 +140,18 @@ class ToldRun {
     await this.#answer.write(text);
   }
 
-  async #begin({ step, jobs }: StepData): Promise<void> {
+  async #begin({ step, jobs, calls }: StepData): Promise<void> {
     if (step <= this.#step) return;
     this.#step = step;
-    // The calls of tools have ids of one part more (`<run>.<step>.<call>`).
-    const modelCall = jobs.find((id) => /^\d+$/.test(id.slice(this.#runId.length + 1)));
-    if (modelCall !== undefined) {
+    if (!calls) {
       const before = this.#asked;
-      this.#asked = modelCall;
+      this.#asked = jobs[0];
       return before === undefined ? undefined : this.#askedAgain(before);
     }
-    const calls = await Promise.all(jobs.map((id) => this.#callOf(id)));
-    for (const [at, { tool, isToApprove }] of calls.entries()) {
-      const name = oneLine(tool);
-      if (isToApprove)
-        await this.#complain(`orchd: wants to call the tool ${name}: orchd approve ${jobs[at]}`);
-      else await this.#complain(`orchd: calls the tool ${name}`);
+    for (const call of calls) {
+      if (call.event === 'approval')
+        await this.#complain(`orchd: wants to call the tool ${nameOf(call)}: orchd approve ${call.call_id}`);
+      else await this.#complain(`orchd: calls the tool ${nameOf(call)}`);
     }
   }
 
@@ -164,15 +164,16 @@ class ToldRun {
     await this.#complain(`orchd: a call of the model failed (${why}); it is asked again${discard}`);
   }
 
-  async #toolEnded({ job_id: id, result, message }: ToolEnd): Promise<void> {
-    if (result?.ok || result?.approved) return;
-    const name = oneLine((await this.#callOf(id)).tool);
-    if (result?.approved === false) {
-      const reason = result.why === undefined ? '' : `: ${cutTo(oneLine(result.why), MAX_WHY_CHARS)}`;
-      return this.#complain(`orchd: the call of the tool ${name} was denied${reason}`);
-    }
+  async #toolEnded({ ok, result, message, ...call }: ToolEnd): Promise<void> {
+    if (ok) return;
     const why = cutTo(oneLine(result?.text ?? message ?? 'it has no result'), MAX_WHY_CHARS);
-    await this.#complain(`orchd: the tool ${name} failed: ${why}`);
+    await this.#complain(`orchd: the tool ${nameOf(call)} failed: ${why}`);
+  }
+
+  async #approval({ state, approved, why, ...call }: ToldApproval): Promise<void> {
+    if (state !== 'answered' || approved) return;
+    const reason = why === undefined ? '' : `: ${cutTo(oneLine(why), MAX_WHY_CHARS)}`;
+    await this.#complain(`orchd: the call of the tool ${nameOf(call)} was denied${reason}`);
   }
 
   async #reset(): Promise<void> {
@@ -186,15 +187,7 @@ class ToldRun {
     await this.#answer.endLine();
     this.#terminal.complain(text);
   }
-
-  /** The tool of a call. Its name is only for people: without it the call is told all the same. */
-  async #callOf(jobId: string): Promise<ToldCall> {
-    const known = this.#tools.get(jobId);
-    if (known !== undefined) return known;
-    const job = await this.#client.get(jobId, { include: 'payload' }).catch(() => undefined);
-    const { tool = jobId } = (job?.payload ?? {}) as { tool?: string };
-    const call = { tool, isToApprove: job?.type === APPROVAL_TYPE };
-    this.#tools.set(jobId, call);
-    return call;
-  }
 }
+
+/** The tool of a call or, where it is not known any more, the id of the call. */
+const nameOf = ({ tool, call_id: id }: ToldCall): string => oneLine(tool ?? id);

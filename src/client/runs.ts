@@ -11,7 +11,7 @@ import type { Requests } from './requests.ts';
 /** `input` or `messages`, and options of the run. */
 export type RunRequest = StartRun;
 
-/** An event of a run: queued, step, token, reset, tool_result, and at last end or error. */
+/** An event of a run: queued, step, token, reset, tool_result, approval, needs_decision, and at last end or error. */
 export interface RunEvent {
   readonly id: string | undefined;
   readonly event: string;
@@ -53,8 +53,8 @@ const isOutage = (error: unknown): boolean =>
   error instanceof ClientError && error.retriable && (error.status === 0 || error.status >= 500);
 
 /**
- * Yields the events of a run until its end. After a lost connection it goes on behind the last event that has an id.
- * Steps that began and ended meanwhile are left out; the end has the reply and all steps.
+ * Yields the events of a run until its end. After a lost connection it goes on behind the last event that has an id; no
+ * event with an id is lost, or comes twice.
  */
 export async function* runEvents(
   requests: Requests,

@@ -3,7 +3,7 @@
  *
  * 1. Fields are an allow-list: a field that is not in it is dropped, so that a prompt or a secret cannot get into a
  *    line as part of some object.
- * 2. Values are strings, finite numbers and booleans; objects are dropped, except `event` with its three members.
+ * 2. Values are strings, finite numbers and booleans; objects are dropped, except an `event` with its three members.
  * 3. Strings are cut to MAX_TEXT_CHARS, so the length of a line is bounded.
  * Messages are constant texts; whatever varies is a field.
  */
@@ -35,6 +35,17 @@ const FIELD_NAMES = [
   'count',
   'bytes',
   'duration_ms',
+  'trace_id',
+  'span_id',
+  'parent_span_id',
+  'model_role',
+  'tokens_used',
+  'agent',
+  'run_id',
+  'tool',
+  'from',
+  'to',
+  'outcome',
   'position',
   'route',
   'address',
@@ -54,7 +65,10 @@ export type LogEvent = { readonly [K in (typeof EVENT_NAMES)[number]]?: Scalar |
 
 export type LogFields = {
   readonly [K in (typeof FIELD_NAMES)[number]]?: Scalar | undefined;
-} & { readonly event?: LogEvent | undefined };
+} & {
+  /** A state change or, in the lines about the steps of runs, the kind of step. */
+  readonly event?: LogEvent | string | undefined;
+};
 
 type Log = (message: string, fields?: LogFields) => void;
 
@@ -117,8 +131,11 @@ const overlaps = (own: LogFields, fields: LogFields): boolean => {
  * as much as admitting a job.
  */
 function textOf(fields: LogFields): string {
-  const event = fields.event === undefined ? '' : members(EVENT_FIELDS, fields.event).slice(1);
-  return members(FIELDS, fields) + (event === '' ? '' : `,"event":{${event}}`);
+  const { event } = fields;
+  if (event === undefined) return members(FIELDS, fields);
+  if (typeof event === 'string') return `${members(FIELDS, fields)},"event":${quoted(event)}`;
+  const change = members(EVENT_FIELDS, event).slice(1);
+  return members(FIELDS, fields) + (change === '' ? '' : `,"event":{${change}}`);
 }
 
 /** The members of `values` that are in `names` and have a printable value, in their order in `values`. */

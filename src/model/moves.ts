@@ -178,17 +178,21 @@ export const accept = (attempt: AttemptRecord, at: number, epoch: number): Attem
     ...(attempt.isGone && { isGone: undefined }),
   });
 
+type AttemptEnd = Pick<AttemptRecord, 'error' | 'usage' | 'bill' | 'label'>;
+
 export const end = (
   attempt: AttemptRecord,
   at: number,
   outcome: NonNullable<AttemptRecord['outcome']>,
-  { error, usage, bill = attempt.bill }: Partial<Pick<AttemptRecord, 'error' | 'usage' | 'bill'>> = {},
-): AttemptRecord =>
-  moveAttempt(
+  { error, usage, bill = attempt.bill, label }: Partial<AttemptEnd> = {},
+): AttemptRecord => {
+  const ended = moveAttempt(
     attempt,
     'ended',
     usage ? { endedAt: at, outcome, error, bill, usage } : { endedAt: at, outcome, error, bill },
   );
+  return label === undefined ? ended : { ...ended, label };
+};
 
 /** The executor does not answer, or has forgotten the attempt: it may run, may have run, or may never have started. */
 export const loseAttempt = (attempt: AttemptRecord, epoch: number): AttemptRecord =>

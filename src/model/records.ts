@@ -19,6 +19,7 @@ import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
+import type { Trace } from './trace.ts';
 import type { TokenCounts } from './usage.ts';
 import type { WaitRecord } from './waiting.ts';
 import type { Opening } from './worker-wire.ts';
@@ -68,6 +69,8 @@ export interface AskRecord {
   /** The hash of the body, set only when the caller chose the id: it distinguishes a repeat from a conflict. */
   readonly hash: string | undefined;
   readonly correlationId: string | undefined;
+  /** The trace that the job is part of; undefined if its caller named none. */
+  readonly trace?: Trace | undefined;
 }
 
 export type DeadReason = 'failed' | 'dropped' | 'expired' | 'killed' | 'dependency';
@@ -138,6 +141,8 @@ export interface AttemptRecord {
   readonly bill?: Bill | undefined;
   /** The model that it was started for, where the route of its job has chosen it. */
   readonly model?: string | undefined;
+  /** What the execution says of its work, for telemetry alone; undefined where it says nothing. */
+  readonly label?: string | undefined;
 }
 
 /** The number of ended attempts kept per job: a job that finds its backends busy again and again has many. */

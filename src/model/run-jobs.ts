@@ -20,10 +20,26 @@ export interface CallToApprove {
   readonly waitMs: number;
 }
 
-/** The tags of such a job. */
-export interface ApprovalTags {
-  readonly run: string;
+/** The kinds of steps, in telemetry, in the events of runs and in their results. */
+export type StepEvent = 'plan' | 'llm_call' | 'tool_call' | 'approval' | 'synthesis';
+
+/**
+ * Why a call of a model was made: `planner` makes the plan, `primary` is the model of the agent, `fallback` is asked where
+ * that has failed, `repair` corrects the form of an answer.
+ */
+export type ModelRole = 'planner' | 'primary' | 'fallback' | 'repair';
+
+/** The tags of the jobs below a run: what they are, without a look into their bodies. */
+export interface StepTags {
   readonly agent: string;
+  readonly event: StepEvent;
+  readonly model_role?: ModelRole;
+  readonly tool?: string;
+}
+
+/** The tags of a job of type APPROVAL_TYPE. */
+export interface ApprovalTags extends StepTags {
+  readonly run: string;
   readonly tool: string;
   /** The hash of tool and arguments: whoever answers may repeat it, to allow this call and no other. */
   readonly hash: string;
@@ -34,4 +50,25 @@ export interface Approval {
   readonly approved: boolean;
   readonly by?: string;
   readonly why?: string;
+}
+
+/** What an attempt of a run did, as its label says it (AttemptRecord.label). */
+export interface RunLabel {
+  readonly agent: string;
+  /** The phase in which the attempt found the run, and those that it entered, in order. */
+  readonly phases: readonly string[];
+  /** A step has thrown, which is a defect of orchd. */
+  readonly isDefect: boolean;
+}
+
+const LABEL = /^([A-Za-z0-9_-]+)\/([a-z_,]+)(!?)$/;
+
+export const runLabelText = ({ agent, phases, isDefect }: RunLabel): string =>
+  `${agent}/${phases.join()}${isDefect ? '!' : ''}`;
+
+/** Undefined for a text that is no label of a run. */
+export function runLabelIn(text: string | undefined): RunLabel | undefined {
+  const [, agent, phases, defect] = LABEL.exec(text ?? '') ?? [];
+  if (agent === undefined || phases === undefined) return undefined;
+  return { agent, phases: phases.split(','), isDefect: defect === '!' };
 }

@@ -114,12 +114,13 @@ export class Following {
     }
   }
 
-  /** A change of the job is durable. If it waits for others now, its followers learn for which. */
+  /** A change of the job is durable. Its followers learn what it waits for, and that nobody knows what became of it. */
   settled({ uid, ask, open, job: { state, wait } }: JobEntry): void {
     // Between two attempts, the log of the last one is not needed if nobody follows the job.
     if (!open && this.#relay.followersOf(uid) === 0) return this.#relay.forget(uid);
     if (state === 'waiting' && wait)
       this.#relay.tell(uid, 'waiting', { job_id: ask.id, step: wait.step, jobs: wait.children });
+    else if (state === 'stale') this.#relay.tell(uid, 'stale', { job_id: ask.id });
   }
 
   ended(uid: string, seen: JobWithResult): void {
@@ -150,6 +151,7 @@ export class Following {
     else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));
     else if (job.wait && job.state === 'waiting')
       follower.sendUnnumbered('waiting', { job_id: job.job_id, step: job.wait.step, jobs: job.wait.jobs });
+    else if (job.state === 'stale') follower.sendUnnumbered('stale', { job_id: job.job_id });
     follower.pump();
     if (this.#closed) follower.close();
   }

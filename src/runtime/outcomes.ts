@@ -1,6 +1,6 @@
 /** From the outcome that an executor reports to the one that is recorded: its result as JSON text, large ones in a blob. */
 import type { Engine } from '../core/engine/engine.ts';
-import type { AskedWait, ExecutionOutcome, Outcome, SessionList, UsedTokens } from '../core/ports/backend.ts';
+import type { AskedWait, ExecutionOutcome, Outcome, SessionList } from '../core/ports/backend.ts';
 import type { NewJob } from '../core/ports/new-job.ts';
 import type { Env, Timers } from '../kit/env/env.ts';
 import { isJsonInSlices } from '../kit/json-parser.ts';
@@ -49,11 +49,11 @@ export class Outcomes {
   recorded(outcome: ExecutionOutcome, ask: AskRecord): Outcome | Promise<Outcome> {
     if (outcome.ok === 'waits') return this.#waits(outcome, ask);
     if (outcome.ok !== true) return outcome;
-    const { resultText, usage, said } = outcome;
+    const { resultText, said } = outcome;
     if (said) return this.#said(said, outcome, ask);
     const result = this.#bodies.inline(resultText);
     if (result === undefined) return this.#stored(outcome);
-    return isJson(resultText) ? succeeded(result, usage) : NOT_JSON;
+    return isJson(resultText) ? succeeded(result, outcome) : NOT_JSON;
   }
 
   /** Checks the jobs below, and stores their bodies and the state of the job: the engine then needs no more than records. */
@@ -96,19 +96,15 @@ export class Outcomes {
   }
 
   /** Stores the messages of a session with those of the run that has answered. */
-  async #said(
-    { name, values, from }: SessionList,
-    { resultText, usage }: Success,
-    ask: AskRecord,
-  ): Promise<Outcome> {
+  async #said({ name, values, from }: SessionList, success: Success, ask: AskRecord): Promise<Outcome> {
     const last = this.#lastState(ask);
     const messages = await this.#kept(async () => {
       const kept = last === undefined ? undefined : await storedList(this.#bodies, last, name);
       const list = kept ?? this.#sessionMessages(ask, from);
       return this.#bodies.append(list, values.slice(list?.values ?? 0), ownerOf(ask));
     });
-    const result = await this.#keep(resultText);
-    return { ok: true, result, ...(usage && { usage }), said: { messages, from } };
+    const result = await this.#keep(success.resultText);
+    return { ...succeeded(result, success), said: { messages, from } };
   }
 
   /** The state of the last wait of a job that has an open attempt. */
@@ -124,9 +120,10 @@ export class Outcomes {
   }
 
   /** Puts a large result into a blob; while the disk is full the outcome waits here, and nothing is lost. */
-  async #stored({ resultText, usage }: Success): Promise<Outcome> {
+  async #stored(success: Success): Promise<Outcome> {
+    const { resultText } = success;
     if (!(await inSlices(isJsonInSlices(resultText), this.#timers))) return NOT_JSON;
-    return succeeded(await this.#kept(() => this.#bodies.store(resultText)), usage);
+    return succeeded(await this.#kept(() => this.#bodies.store(resultText)), success);
   }
 
   /** Tries again while the disk is full. */
@@ -156,5 +153,7 @@ function isJson(text: string): boolean {
   }
 }
 
-const succeeded = (result: Body, usage: UsedTokens | undefined): Outcome =>
-  usage ? { ok: true, result, usage } : { ok: true, result };
+function succeeded(result: Body, { usage, label }: Success): Extract<Outcome, { ok: true }> {
+  const outcome = usage ? ({ ok: true, result, usage } as const) : ({ ok: true, result } as const);
+  return label === undefined ? outcome : { ...outcome, label };
+}

@@ -13,6 +13,7 @@ import { type GivenSpec, JOB_ID, specOf } from '../model/job-spec.ts';
 import { DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
 import { RUN_JOB_TYPES } from '../model/run-jobs.ts';
 import { SubmitRequest } from '../model/submit.ts';
+import type { Trace } from '../model/trace.ts';
 import { estimateInSlices, estimateTokens, type TokenEstimate } from './estimate.ts';
 
 export interface Caller {
@@ -23,6 +24,7 @@ export interface Caller {
   /** The models that it may use; undefined: all of them, and jobs without a model. */
   readonly models?: readonly string[] | undefined;
   readonly correlationId?: string;
+  readonly trace?: Trace | undefined;
   /** That of the JSON text that the request was parsed from; its shape was checked then. */
   readonly bodySize?: BodySize;
   /** Whether a job that nothing here could run is refused, unless it says `wait_for_backend`. */
@@ -126,6 +128,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     unboundedBy: estimate?.unboundedBy,
     hash,
     correlationId: caller.correlationId,
+    trace: caller.trace,
     forceRetry: request.force_retry ?? false,
     allowedModels: caller.models,
     lease: request.lease,

@@ -20,6 +20,7 @@ import { OrchdError } from '../model/errors.ts';
 import type { Submitted } from '../model/http/jobs.ts';
 import { type AskRecord, DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { SubmitRequest } from '../model/submit.ts';
+import { traceBelow } from '../model/trace.ts';
 import type { Bodies } from './bodies.ts';
 import { composedPayload, type StoredList } from './growing-lists.ts';
 import { knownEnds } from './known-ends.ts';
@@ -198,6 +199,7 @@ export class Submissions {
       submittedBy,
       principal: spec.agent,
       ...(correlationId !== undefined && { correlationId }),
+      trace: traceBelow(uidOf(tenant, ask.id), ask),
     };
     const prepared = await this.#prepareAll(requests as readonly SubmitRequest[], caller);
     const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);

@@ -10,6 +10,7 @@ import { fleetMetrics } from './fleet-metrics.ts';
 import { httpMetrics } from './http-metrics.ts';
 import { moneyMetrics } from './money-metrics.ts';
 import { processMetrics } from './process-metrics.ts';
+import { runMetrics } from './run-metrics.ts';
 import { storageMetrics } from './storage-metrics.ts';
 import type { Tally } from './tally.ts';
 
@@ -36,6 +37,7 @@ export class Metrics {
     jobMetrics(figures, following, this.#registry);
     endMetrics(tally, this.#registry);
     moneyMetrics(figures, tally, this.#registry);
+    runMetrics(tally.runs, this.#registry);
     predictionMetrics(tally, this.#registry);
     fleetMetrics(figures, tally, this.#registry);
     httpMetrics(tally.http, this.#registry);

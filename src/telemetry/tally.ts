@@ -14,6 +14,7 @@ import { Buckets } from './buckets.ts';
 import { HttpTally } from './http-metrics.ts';
 import { schedulingMs } from './latency.ts';
 import { PredictionError } from './prediction-error.ts';
+import { RunTally } from './run-tally.ts';
 import { StorageTally } from './storage-metrics.ts';
 import { leaveReason, startReason, WorkerBook, type WorkerMove } from './worker-book.ts';
 
@@ -92,6 +93,7 @@ export class Tally implements Observer {
   readonly costs = new Map<string, CostTotals>();
   /** Attempts that were billed more than their bound, and by how much. */
   readonly overruns = { count: 0, excess: 0 };
+  readonly runs = new RunTally();
   readonly http = new HttpTally();
   readonly storage = new StorageTally();
   readonly #predicted = new Map<string, number>();

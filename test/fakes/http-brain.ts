@@ -17,6 +17,7 @@ import { MemoryStore } from '../../src/stores/memory/memory.ts';
 import { configuredStore } from '../../src/stores/registry.ts';
 import { Narrator } from '../../src/telemetry/narrator.ts';
 import { observers } from '../../src/telemetry/observers.ts';
+import { RunTelemetry } from '../../src/telemetry/run-telemetry.ts';
 import { Tally } from '../../src/telemetry/tally.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/access-gate.ts';
 import { HTTP_LIMITS, type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
@@ -86,7 +87,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     settings: runtimeSettings(config),
     logger,
     ...(options.managers && { managers: options.managers }),
-    observer: observers([new Narrator(logger), tally]),
+    observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally]),
   });
   await orchestrator.start();
   const routes = apiRoutes(orchestrator, {

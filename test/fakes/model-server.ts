@@ -36,6 +36,8 @@ export class ModelServer {
   models: readonly (string | Record<string, unknown>)[];
   /** Models that are listed, and answered with 404. */
   lies: readonly string[] = [];
+  /** Called with the headers of each call for an answer. */
+  heardHeaders: (headers: IncomingMessage['headers']) => void = () => undefined;
   readonly paths = new Map<string, Answer>();
   /** While set, answers stop after their first word. */
   isHolding = false;
@@ -113,6 +115,7 @@ export class ModelServer {
     const prompt = typeof content === 'string' ? content : JSON.stringify(content);
     const { model } = body;
     this.calls.push({ model, prompt, key: request.headers.authorization, body, response });
+    this.heardHeaders(request.headers);
     for (const wake of this.#waiting) wake();
     this.#waiting.clear();
     const isListed = this.models.some((each) => (typeof each === 'string' ? each : each['id']) === model);

@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 export interface Heard {
   readonly path: string;
   readonly key: string | undefined;
+  readonly traceparent: string | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into what came
   readonly body: any;
   /** The one who asked has gone before the answer was whole. */
@@ -103,7 +104,14 @@ export class FakeUpstream {
       response.writeHead(404).end();
       return;
     }
-    const heard: Heard = { path, key: request.headers.authorization, body: JSON.parse(text), left: false };
+    const { authorization: key, traceparent } = request.headers;
+    const heard: Heard = {
+      path,
+      key,
+      traceparent: traceparent as string | undefined,
+      body: JSON.parse(text),
+      left: false,
+    };
     this.heard.push(heard);
     response.on('close', () => {
       heard.left = !response.writableFinished;

@@ -193,3 +193,22 @@ test('a token with a list of models may use the agents of the list alone, whatev
   await refused(mine.token, 'agent:lost');
   await refused(mine.token, 'scripted');
 });
+
+test('the cost of an answer is that of all calls of the run', async (t) => {
+  const model = looks();
+  const price = '{model: scripted, request: 20}';
+  const brain = await httpBrain({
+    config: `${CONFIG}prices: [${price}]\n`,
+    backends: [model.backend()],
+    tools: [LOOK],
+  });
+  t.after(() => brain.stop());
+  const { response } = await clientOf(brain.url).chat.completions.create(CHAT).withResponse();
+  assert.equal(response.headers.get('x-orchd-cost'), '40');
+  const id = response.headers.get('x-orchd-job-id');
+  const view = await fetch(`${brain.url}/v2/runs/${id}`);
+  const run = (await view.json()) as { cost: { amount: number }; usage?: unknown };
+  assert.deepEqual([run.cost.amount, run.usage], [40, undefined]);
+  const job = await brain.orchestrator.get(id ?? '');
+  assert.deepEqual([job.cost, job.usage], [undefined, undefined], 'the run itself costs nothing');
+});

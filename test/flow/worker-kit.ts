@@ -113,10 +113,15 @@ export class Line {
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   }
 
-  async execute(token: string, body: object): Promise<Events> {
+  async execute(token: string, body: object, headers: Record<string, string> = {}): Promise<Events> {
     const job = token.slice(0, token.lastIndexOf(':'));
     return new Events(
-      await this.fetch('POST', '/execute', { job_id: job, ...body }, { 'idempotency-key': token }),
+      await this.fetch(
+        'POST',
+        '/execute',
+        { job_id: job, ...body },
+        { 'idempotency-key': token, ...headers },
+      ),
     );
   }
 

@@ -54,6 +54,18 @@ describe('a worker in front of a server', () => {
     });
   });
 
+  test('the trace of a caller is passed on, if it is well-formed', async () => {
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    const heard = async (headers: Record<string, string>, body: object): Promise<unknown> => {
+      await (await worker.line.execute(`traced-${++count}:1`, body, headers)).rest();
+      return upstream.heard.at(-1)?.traceparent;
+    };
+    assert.equal(await heard({ traceparent }, { prompt: 'Hello' }), traceparent);
+    assert.equal(await heard({ traceparent }, { input: ['a'] }), traceparent);
+    assert.equal(await heard({ traceparent: `${traceparent}x` }, { prompt: 'Hello' }), undefined);
+    assert.equal(await heard({}, { prompt: 'Hello' }), undefined);
+  });
+
   test('a prompt is continued, and texts become numbers in their order', async () => {
     assert.equal((await ask({ prompt: 'Hello' })).result.text, 'You said: Hello');
     const { result } = await ask({ input: ['a', 'bcd'] });

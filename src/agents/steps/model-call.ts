@@ -1,4 +1,5 @@
 /** A call of the model as a job below the run, and what comes of its end: another try, the fallback, or the answer. */
+import type { ModelRole } from '../../model/run-jobs.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
 import {
   type EndedCall,
@@ -41,6 +42,7 @@ export function askModel(context: StepContext, request: ModelRequest): Next {
     type: 'inference',
     model: modelFor(context),
     priority,
+    tags: { agent: agent.name, event: request.event, model_role: roleOf(context, request) },
     // Another try is the decision of the run, which may ask another model.
     max_tries: 1,
     after_output: 'retry',
@@ -101,8 +103,17 @@ export const cut = (text: string): string =>
 
 const note = (content: string) => ({ role: 'system', content }) as const;
 
-const modelFor = ({ run: { agent, failures } }: StepContext): string =>
-  failures >= TRIES_PER_MODEL && agent.fallback !== undefined ? agent.fallback : agent.model;
+const modelFor = ({ run }: StepContext): string =>
+  (asksFallback(run) ? run.agent.fallback : undefined) ?? run.agent.model;
+
+const asksFallback = ({ agent, failures }: RunState): boolean =>
+  failures >= TRIES_PER_MODEL && agent.fallback !== undefined;
+
+function roleOf({ run }: StepContext, { event }: ModelRequest): ModelRole {
+  if (asksFallback(run)) return 'fallback';
+  if (event === 'plan') return 'planner';
+  return run.isRepairing ? 'repair' : 'primary';
+}
 
 function stepNote(context: StepContext, ended: EndedCall, event: ModelRequest['event']): StepNote {
   const tokens = tokensOf(ended.result);

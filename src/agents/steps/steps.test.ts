@@ -183,11 +183,14 @@ async function throwsIn(phase: RunPhase): Promise<RunResult> {
       throw new Error('a defect');
     },
     job: async () => ({}) as JobView,
+    conversation: async () => [],
     logger: undefined,
   });
   const waited = { state: keptRun(runIn(phase)).state, jobs: [], refused: [], woken: 'children' };
   return (await runner.run({}, {
     jobId: 'r',
+    traceId: 't',
+    label: () => undefined,
     priority: 'batch',
     waited,
   } as unknown as FunctionContext)) as RunResult;

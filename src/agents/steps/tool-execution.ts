@@ -91,6 +91,7 @@ function toolJob({ run, priority, tools }: StepContext, id: string, tool: string
     job_id: id,
     type: TOOL_TYPE,
     priority,
+    tags: { agent: run.agent.name, event: 'tool_call', tool },
     timeout_ms: tools.timeoutOf(tool),
     // A call that may have been made is not made again where that would do it twice: a person decides.
     on_unknown: isEffectful ? 'hold' : 'retry',
@@ -107,7 +108,7 @@ function approvalJob(
 ): ChildJob {
   const { name: agent, approval_wait_ms: waitMs = DEFAULT_APPROVAL_WAIT_MS } = run.agent;
   const payload: CallToApprove = { agent, tool, args, waitMs };
-  const tags: ApprovalTags = { run: runId, agent, tool, hash: callHash(tool, args) };
+  const tags: ApprovalTags = { run: runId, agent, event: 'approval', tool, hash: callHash(tool, args) };
   return { job_id: id, type: APPROVAL_TYPE, priority, tags, payload };
 }
 

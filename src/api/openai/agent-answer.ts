@@ -75,7 +75,9 @@ async function whole(parts: AgentAnswerParts, call: Call, chat: AgentChat): Prom
     const { orchestrator } = parts;
     const { tenant } = call.identity;
     const kept = result.large ? (await orchestrator.get(job.submitted.job_id, tenant)).result : result.value;
-    const completed = await completedRun(orchestrator, tenant, kept as RunResult, job.submitted.job_id);
+    const run = kept as RunResult;
+    job.cost = run.cost;
+    const completed = await completedRun(orchestrator, tenant, run, job.submitted.job_id);
     const body = CHAT_FORMAT.whole(headOf(job, created, chat), completed.text ?? '', completed);
     return { status: 200, headers: job.headers, body };
   } catch (error) {

@@ -13,6 +13,7 @@ import { atOnce } from '../../kit/slices.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import { openEventStream } from '../../wire/event-stream.ts';
+import { runSources } from '../run-sources.ts';
 import { DONE, failureText } from '../stream-end.ts';
 import { type AnswerChunks, textChunks } from './formats.ts';
 import { errorOf } from './job-sink.ts';
@@ -79,9 +80,9 @@ export class AgentStream {
     const { job, orchestrator } = this.#parts;
     const { signal } = this.#stop;
     const { tenant } = job.call.identity;
-    const follow = (id: string, after?: string) => orchestrator.events(id, { tenant, after, signal });
+    const sources = runSources({ orchestrator, tenant, signal });
     try {
-      for await (const { event, data } of runEvents(follow, job.submitted.job_id, undefined)) {
+      for await (const { event, data } of runEvents(sources, job.submitted.job_id, undefined)) {
         if (signal.aborted) return;
         if (event === 'token') {
           const { t, job_id: call } = data as { t: string; job_id: string };

@@ -1,7 +1,7 @@
 /** A job submitted for an OpenAI request: follows its events, and gives it up when the caller disconnects. */
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { Submitted } from '../../model/http/jobs.ts';
+import type { JobCost, Submitted } from '../../model/http/jobs.ts';
 import { uidOf } from '../../model/records.ts';
 import type { SubmitRequest } from '../../model/submit.ts';
 import type { Follower } from '../../relay/follower.ts';
@@ -30,6 +30,8 @@ export class SubmittedJob {
   #follower: Follower | undefined;
   #sink: JobSink | undefined;
   #isOpen = true;
+  /** Set where the job has calls below it, whose costs its own record does not have. */
+  cost: JobCost | undefined;
 
   constructor(dependencies: JobDependencies, call: Call, submitted: Submitted) {
     this.#dependencies = dependencies;
@@ -40,7 +42,7 @@ export class SubmittedJob {
   /** The headers of the answer; those of the cost only once the job has ended. */
   get headers(): Readonly<Record<string, string>> {
     const { job_id, status, queue_position, predicted_start_ms } = this.submitted;
-    const cost = this.#sink?.cost;
+    const cost = this.cost ?? this.#sink?.cost;
     const position = status === 'claimed' ? 0 : queue_position;
     return {
       [JOB_ID_HEADER]: job_id,

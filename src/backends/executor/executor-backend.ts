@@ -21,7 +21,8 @@ import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { SharedCall } from '../../kit/shared-call.ts';
 import { errorInfo, type OrchdError } from '../../model/errors.ts';
-import { scoped } from '../../model/records.ts';
+import { scoped, uidOf } from '../../model/records.ts';
+import { TRACEPARENT, traceparentOf } from '../../model/trace.ts';
 import type { Commander, ExecutionList } from '../../model/worker-wire.ts';
 import { CancelReply, HASH_HEADER, REGISTRY_HEADER, TOKEN_HEADER } from '../../model/worker-wire.ts';
 import { commanderHeaders } from '../../wire/epochs.ts';
@@ -84,6 +85,8 @@ export class ExecutorBackend implements Backend {
     headers[TOKEN_HEADER] = offer.token;
     if (offer.registry !== undefined) headers[REGISTRY_HEADER] = offer.registry;
     if (offer.ask.hash !== undefined) headers[HASH_HEADER] = offer.ask.hash;
+    const traceparent = traceparentOf(uidOf(offer.ask.tenant, offer.ask.id), offer.ask, offer.attempt);
+    if (traceparent !== undefined) headers[TRACEPARENT] = traceparent;
     const { path, body } = this.#protocol.offer(offer, work);
     const reply = await this.#target.stream({ method: 'POST', path, headers, body });
     if (reply.status !== 200) return refusal(await readError(reply));

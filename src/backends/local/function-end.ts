@@ -11,7 +11,7 @@ export class SaidResult {
     this.#said = said;
   }
 
-  outcome(): ExecutionOutcome {
+  outcome(): Extract<ExecutionOutcome, { ok: true }> {
     return { ok: true, resultText: JSON.stringify(this.#result) ?? 'null', said: this.#said };
   }
 }

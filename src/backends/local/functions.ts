@@ -14,13 +14,15 @@ import {
   isOtherBody,
   type KillHow,
   type KillReply,
+  MAX_LABEL_CHARS,
   type Offer,
   type OfferReply,
   type SessionList,
 } from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
-import type { Labels } from '../../model/records.ts';
+import { type Labels, uidOf } from '../../model/records.ts';
+import { traceIdOf } from '../../model/trace.ts';
 import type { Commander, TokenEvent } from '../../model/worker-wire.ts';
 import { judgeOpening, type KnownOpenings } from '../../wire/epochs.ts';
 import { SaidResult } from './function-end.ts';
@@ -40,6 +42,10 @@ export interface FunctionContext {
   readonly signal: AbortSignal;
   /** Sends a piece of the answer to the job's readers. `delta` is for pieces that are not text, in OpenAI's form. */
   emit(text: string, delta?: TokenEvent['delta']): void;
+  /** The trace of the job, 32 hexadecimal digits: that of its caller, or one of its own. */
+  readonly traceId: string;
+  /** Says what this call has done, for telemetry: kept with the record of the attempt if it succeeds or waits. */
+  label(text: string): void;
   /** Set in a call that goes on after a wait. */
   readonly waited: WaitedState | undefined;
   /** Ends this call without a result, if the function returns it: the job waits, and another call goes on. */
@@ -158,6 +164,7 @@ export class FunctionBackend implements Backend {
     this.#running++;
     execution.emit('started', { job_id: ask.id, model: ask.spec.model, started_at: this.#env.clock.now() });
     let outcome: ExecutionOutcome;
+    let label: string | undefined;
     try {
       const context: FunctionContext = {
         jobId: ask.id,
@@ -172,6 +179,13 @@ export class FunctionBackend implements Backend {
           return execution.signal;
         },
         emit: (text, delta) => execution.token(String(text), delta),
+        // Computed on use: few functions read it.
+        get traceId() {
+          return traceIdOf(uidOf(ask.tenant, ask.id), ask);
+        },
+        label: (text) => {
+          label = text.slice(0, MAX_LABEL_CHARS);
+        },
         waited: offer.waited && stateAfter(offer.waited),
         wait: (request) => new Wait(request),
         end: (result, said) => new SaidResult(result, said),
@@ -181,6 +195,7 @@ export class FunctionBackend implements Backend {
         result instanceof Wait || result instanceof SaidResult
           ? result.outcome()
           : { ok: true, resultText: JSON.stringify(result) ?? 'null' };
+      if (label !== undefined) outcome = { ...outcome, label };
     } catch (error) {
       outcome = execution.signal.aborted ? { ok: 'cancelled' } : failure(error);
     }

@@ -160,9 +160,10 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     hash: from.hash,
     correlationId: from.correlationId,
   };
-  const { maxOutput, messages, images, route } = from;
+  const { maxOutput, messages, images, route, trace } = from;
   const line = ask.ancestors && lineOf(turn, ask.tenant, ask.ancestors);
-  if (maxOutput === undefined && messages === undefined && images === undefined && route === undefined)
+  const hasNoContent = maxOutput === undefined && messages === undefined && images === undefined;
+  if (hasNoContent && route === undefined && trace === undefined)
     return line === undefined ? ask : { ...ask, line };
   // Absent fields are left out, as the store returns them, and take no room.
   return {
@@ -171,6 +172,7 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     ...(messages !== undefined && { messages }),
     ...(images !== undefined && { images }),
     ...(route !== undefined && { route }),
+    ...(trace !== undefined && { trace }),
     ...(line !== undefined && { line }),
   };
 }

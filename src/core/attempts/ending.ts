@@ -45,7 +45,8 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   const usage = outcome.usage && countsIn(outcome.usage);
   const isPartial = outcome.ok !== true && outcome.usage?.isPartial === true;
   const billed = billOfEnd(turn, entry, attempt, usage, isPartial);
-  turn.put('attempt', token, end(attempt, turn.now, how, { error, usage, ...billed }), how);
+  const label = outcome.ok === true || outcome.ok === 'waits' ? outcome.label : undefined;
+  turn.put('attempt', token, end(attempt, turn.now, how, { error, usage, label, ...billed }), how);
   const hasTimedOut = outcome.ok === 'cancelled' && attempt.kill?.why === 'timeout';
   if (hasTimedOut) noteTimeout(turn, entry, attempt.backend);
   else if (outcome.ok !== 'cancelled') noteHealth(turn, attempt.backend, error);

@@ -72,7 +72,12 @@ export interface CountedTokens extends TokenCounts {
 
 /** How an execution ended, as reported by its backend. */
 export type Outcome =
-  | { readonly ok: true; readonly result: Body; readonly usage?: UsedTokens; readonly said?: SaidMessages }
+  | ({
+      readonly ok: true;
+      readonly result: Body;
+      readonly usage?: UsedTokens;
+      readonly said?: SaidMessages;
+    } & Labelled)
   | {
       readonly ok: false;
       readonly error: ErrorInfo;
@@ -89,8 +94,16 @@ export interface SaidMessages {
   readonly from: number;
 }
 
+/** A backend may say what an execution has done; see AttemptRecord.label. */
+interface Labelled {
+  readonly label?: string | undefined;
+}
+
+/** The longest label. */
+export const MAX_LABEL_CHARS = 200;
+
 /** The execution is over and its work is not: the job waits, and another attempt goes on with `state`. */
-export interface Waits {
+export interface Waits extends Labelled {
   readonly ok: 'waits';
   readonly state: Body;
   /** Jobs that are admitted below it, whose end it waits for. */
@@ -151,13 +164,13 @@ export type OfferReply =
 
 /** An outcome before it is stored, with its result as JSON text. */
 export type ExecutionOutcome =
-  | {
+  | ({
       readonly ok: true;
       readonly resultText: string;
       readonly usage?: UsedTokens;
       /** All messages of the session with those of this run. */
       readonly said?: SessionList;
-    }
+    } & Labelled)
   | AskedWait
   | Exclude<Outcome, { readonly ok: true } | Waits>;
 

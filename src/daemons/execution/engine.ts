@@ -23,6 +23,8 @@ export interface EngineInfo {
 export interface RunContext {
   /** Aborted when the execution is cancelled: the run must end within five seconds. */
   readonly signal: AbortSignal;
+  /** The trace of the caller, for servers that the engine calls. */
+  readonly traceparent?: string | undefined;
   emit(piece: AnswerPiece): void;
   /** Keeps the tokens counted so far, which are reported with the end of the execution even if it fails or is cancelled. */
   noteUsage(usage: Usage | undefined): void;

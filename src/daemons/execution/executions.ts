@@ -50,6 +50,8 @@ export interface ExecutionOffer {
   /** The hash of the body, see HASH_HEADER. */
   readonly hash: string | undefined;
   readonly request: InferenceRequest;
+  /** Passed on to what the engine calls. Lost with this process: a call that is resumed is not made again. */
+  readonly traceparent?: string | undefined;
   /** For an executor whose calls are found again after a restart. */
   readonly call?: CallRecord | undefined;
 }
@@ -103,7 +105,7 @@ export class Executions {
    * token cannot both begin it. With a journal the offer must not be answered before `memory.pending`.
    */
   begin(offer: ExecutionOffer): Execution {
-    const { who, token, registry, hash, request, call } = offer;
+    const { who, token, registry, hash, request, call, traceparent } = offer;
     const { memory, env, modelRef, maxLogBytes, ledger, admission } = this.#options;
     if (registry !== undefined && registry !== memory.registry) {
       throw busy('this worker has another registry than the offer names', NOT_SOON_RETRY_MS);
@@ -129,7 +131,7 @@ export class Executions {
     });
     memory.add(execution);
     admission?.began(execution);
-    void this.#beginDurably(execution, request, memory.pending(who.owner, token));
+    void this.#beginDurably(execution, { request, traceparent }, memory.pending(who.owner, token));
     return execution;
   }
 
@@ -217,7 +219,7 @@ export class Executions {
   /** The engine is called only once the token is durable, where the memory has a journal. */
   async #beginDurably(
     execution: Execution,
-    request: InferenceRequest,
+    { request, traceparent }: Pick<ExecutionOffer, 'request' | 'traceparent'>,
     durable: Promise<void> | undefined,
   ): Promise<void> {
     const { engine, memory, admission } = this.#options;
@@ -232,7 +234,11 @@ export class Executions {
     await this.#run(execution, async (context) => {
       // It may have been cancelled while its token was being written.
       if (context.signal.aborted) throw new OrchdError('CANCELLED');
-      return engine.run(request, context, execution);
+      return engine.run(
+        request,
+        traceparent === undefined ? context : { ...context, traceparent },
+        execution,
+      );
     });
   }
 

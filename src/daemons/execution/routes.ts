@@ -2,6 +2,7 @@
 import { Type } from 'typebox';
 import type { Timers } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { traceparentIn } from '../../model/trace.ts';
 import {
   CancelReply,
   CancelRequest,
@@ -242,6 +243,7 @@ function execute(context: ExecutionRouteContext, call: Call<ExecuteRequest>): St
     registry: typeof registry === 'string' ? registry : undefined,
     hash: typeof hash === 'string' ? hash : undefined,
     request,
+    traceparent: traceparentIn(call.headers),
   });
   return followLog(execution.log, 0, timers);
 }

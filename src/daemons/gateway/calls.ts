@@ -82,10 +82,11 @@ export class SeatCalls implements Runner {
 
 const callOf = ({ model, tag }: CallRecord): Pick<Call, 'model' | 'tag'> => ({ model, tag });
 
-function watched({ signal, emit, noteUsage }: RunContext): RunContext {
+function watched({ signal, traceparent, emit, noteUsage }: RunContext): RunContext {
   let isFirst = true;
   return {
     signal,
+    traceparent,
     noteUsage,
     emit(piece) {
       emit(piece);

@@ -10,6 +10,7 @@ import {
   type RequestState,
   type SubmitImmediate,
 } from '../../model/gateway-wire.ts';
+import { traceparentIn } from '../../model/trace.ts';
 import {
   type CancelReply,
   type Commander,
@@ -75,6 +76,7 @@ export class Requests {
         registry: textOf(headers[REGISTRY_HEADER]),
         hash: textOf(headers[HASH_HEADER]),
         request: readInferenceRequest(work, 'any'),
+        traceparent: traceparentIn(headers),
         call:
           seat && !known
             ? callRecord({ seat: seat.order, owner, token, model: work.model, timeoutMs })

@@ -1,6 +1,7 @@
 /** One call to a server with an OpenAI-compatible API: an inference request in, its answer out. */
 import { OrchdError } from '../../model/errors.ts';
 import type { InferenceRequest } from '../../model/inference.ts';
+import { TRACEPARENT } from '../../model/trace.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import { type ErrorReply, errorFromReply, streamError } from '../../wire/dialects/errors.ts';
 import { fieldsOf, objectOf } from '../../wire/dialects/json.ts';
@@ -54,6 +55,10 @@ export const openAiHeaders = (key: string | undefined): Record<string, string> =
   ...(key !== undefined && { authorization: `Bearer ${key}` }),
 });
 
+/** The server's spans join the trace of the caller. */
+const withTrace = (headers: OpenAiServer['headers'], { traceparent }: RunContext): OpenAiServer['headers'] =>
+  traceparent === undefined ? headers : { ...headers, [TRACEPARENT]: traceparent };
+
 /** How the errors of a server are read: what they mean depends on who runs it. */
 export interface ErrorReading {
   ofReply(reply: ErrorReply): OrchdError;
@@ -84,7 +89,7 @@ export async function streamChat(
   const reply = await target.stream({
     method: 'POST',
     path,
-    headers,
+    headers: withTrace(headers, context),
     body: JSON.stringify(body),
     timeoutMs: timeoutMs ?? RESPONSE_TIMEOUT_MS,
     idleMs: idleMs ?? IDLE_TIMEOUT_MS,
@@ -114,16 +119,16 @@ export const isEventStream = ({ headers }: StreamReply): boolean =>
 async function embed(
   server: OpenAiServer,
   request: InferenceRequest,
-  { signal }: RunContext,
+  context: RunContext,
 ): Promise<ExecutionResult> {
   const { status, headers, body } = await server.target.request({
     method: 'POST',
     path: '/v1/embeddings',
-    headers: server.headers,
+    headers: withTrace(server.headers, context),
     body: JSON.stringify(chatBody(request, server.model, { encoding_format: 'float' })),
     timeoutMs: RESPONSE_TIMEOUT_MS,
     maxBytes: MAX_EMBEDDINGS_BYTES,
-    signal,
+    signal: context.signal,
   });
   if (status !== 200) throw errorFromReply({ status, headers, body: body.subarray(0, MAX_ERROR_BYTES) });
   const answer = objectOf(body.toString());

@@ -73,7 +73,7 @@ const AttemptCost = answerObject('AttemptCost', {
 });
 
 /** The money of all listed attempts of a job. */
-const JobCost = answerObject('JobCost', {
+export const JobCost = answerObject('JobCost', {
   amount: cost('What the closed attempts have cost'),
   assumed: cost('The part of `amount` that is assumed, because nobody knows what was used'),
   reserved: cost('What the open attempt holds back'),

@@ -2,7 +2,7 @@
 import { Type } from 'typebox';
 import { AGENT_NAME, RunRequest } from '../agent.ts';
 import { SPEC_FIELDS } from '../job-spec.ts';
-import { JobView } from './jobs.ts';
+import { JobCost, JobView } from './jobs.ts';
 import { answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
@@ -86,10 +86,11 @@ export const RunView = answerObject('Run', {
   ),
   reply: optional(Type.String({ description: 'Its answer; what went wrong, if it has failed' })),
   steps: optional(Type.Array(StepView, { description: 'The calls that it made, in order' })),
-  trace_id: optional(Type.String()),
+  trace_id: optional(
+    Type.String({ description: 'The trace of the request that started it, or one of its own' }),
+  ),
   error: optional(orNull(Type.Object({ code: Type.String(), message: Type.String() }))),
-  usage: JobView.properties.usage,
-  cost: JobView.properties.cost,
+  cost: optional(JobCost),
 });
 export type RunView = Shape<typeof RunView>;
 

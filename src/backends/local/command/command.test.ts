@@ -45,6 +45,19 @@ describe('a command', () => {
     assert.deepEqual([...known], [['job:1', { is: 'ended', outcome }]]);
   });
 
+  test('knows the trace of its caller', async (t) => {
+    const kit = new CommandKit(t);
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    const backend = kit.backend(sh('echo "$TRACEPARENT"'));
+    await backend.offer(offerOf('job:1', { trace }));
+    assert.match(
+      (await hear(backend, 'job:1')).text,
+      /^00-4bf92f3577b34da6a3ce929d0e0e4736-[0-9a-f]{16}-01\n$/,
+    );
+    await backend.offer(offerOf('plain:1'));
+    assert.equal((await hear(backend, 'plain:1')).text, '\n');
+  });
+
   test('can open its standard input by name', async (t) => {
     const kit = new CommandKit(t);
     const { text } = await run(kit.backend(sh('cat /dev/stdin')), 'job:1', 7);

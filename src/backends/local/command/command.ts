@@ -33,6 +33,8 @@ import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../../model/errors.ts';
+import { uidOf } from '../../../model/records.ts';
+import { TRACEPARENT_VARIABLE, traceparentOf } from '../../../model/trace.ts';
 import type { Commander } from '../../../model/worker-wire.ts';
 import { Cleaner } from './cleaner.ts';
 import { forbidStart, readTokenState, type TokenState } from './executions.ts';
@@ -294,8 +296,9 @@ export class CommandBackend extends Service implements Backend {
     return isOtherBody(state.owner?.hash, ask.hash) ? { is: 'conflict' } : { is: 'accepted' };
   }
 
-  #spec({ token, ask }: Offer, type: CommandType, { name }: TokenPaths): CommandSpec {
+  #spec({ token, ask, attempt }: Offer, type: CommandType, { name }: TokenPaths): CommandSpec {
     const { maxOutputBytes } = this.#options;
+    const traceparent = traceparentOf(uidOf(ask.tenant, ask.id), ask, attempt);
     return {
       name,
       token,
@@ -309,6 +312,7 @@ export class CommandBackend extends Service implements Backend {
         // Of an embedding program it may be any text.
         JOB_ID: ask.id.replaceAll('\0', ''),
         ...(ask.spec.model === undefined ? {} : { JOB_MODEL: ask.spec.model }),
+        ...(traceparent === undefined ? {} : { [TRACEPARENT_VARIABLE]: traceparent }),
         ...type.env,
         ...markVariable(markOf(this.#registry.id, name)),
       },

@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { OrchdError } from '../model/errors.ts';
+import type { JobView } from '../model/http/jobs.ts';
+import type { JobEvent } from '../runtime/job-events.ts';
+import type { RunEvent, RunSources } from './call-events.ts';
+import { runEvents } from './run-events.ts';
+import { placeOf } from './run-place.ts';
+
+interface Told {
+  readonly jobs: Readonly<Record<string, Partial<JobView>>>;
+  readonly events: Readonly<Record<string, readonly JobEvent[]>>;
+}
+
+/** Sources with these jobs and events; `followed` notes who was followed, and from where. */
+function sourcesOf({ jobs, events }: Told, followed: string[] = []): RunSources {
+  return {
+    async *follow(id, after) {
+      followed.push(after === undefined ? id : `${id} after ${after}`);
+      if (!jobs[id]) throw new OrchdError('NOT_FOUND');
+      yield* events[id] ?? [];
+    },
+    async read(id) {
+      const job = jobs[id];
+      if (!job) throw new OrchdError('NOT_FOUND');
+      return { job_id: id, ...job } as JobView;
+    },
+  };
+}
+
+const waiting = (...jobs: string[]): JobEvent => ({ type: 'waiting', data: { job_id: 'r', step: 1, jobs } });
+const ended = (id: string, result: unknown): JobEvent => ({
+  type: 'end',
+  id: '1.end',
+  data: { job_id: id, state: 'succeeded', result },
+});
+const tool = (state = 'running') =>
+  ({ type: 'tool', state, tags: { agent: 'a', event: 'tool_call', tool: 'send' } }) as Partial<JobView>;
+
+async function told(sources: RunSources, after?: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = [];
+  for await (const event of runEvents(sources, 'r', placeOf(after))) events.push(event);
+  return events;
+}
+
+const brief = ({ id, event }: RunEvent): string => (id === undefined ? event : `${event} ${id}`);
+
+test('a call whose outcome is unknown needs a decision, which is told once', async () => {
+  const stale: JobEvent = { type: 'stale', data: { job_id: 'r.1.0' } };
+  const events = await told(
+    sourcesOf({
+      jobs: { r: { state: 'queued' }, 'r.1.0': tool('stale') },
+      events: { r: [waiting('r.1.0')], 'r.1.0': [stale, stale, ended('r.1.0', { ok: true, text: 'x' })] },
+    }),
+  );
+  assert.deepEqual(events.map(brief), ['step 1:c0', 'needs_decision', 'tool_result 1:c1']);
+  assert.deepEqual(events[1]?.data, { call_id: 'r.1.0', tool: 'send' });
+  assert.partialDeepStrictEqual(events[2]?.data, { call_id: 'r.1.0', tool: 'send', ok: true });
+});
+
+test('a reader that has some results of a step follows the other calls alone', async () => {
+  const jobs = { r: { state: 'waiting' }, 'r.2.0': tool(), 'r.2.1': tool(), 'r.2.2': tool() } as const;
+  const events = Object.fromEntries(
+    Object.keys(jobs).map((id) => [id, [ended(id, { ok: true, text: '' })]] as const),
+  );
+  const followed: string[] = [];
+  const sources = sourcesOf(
+    { jobs, events: { ...events, r: [waiting('r.2.0', 'r.2.1', 'r.2.2')] } },
+    followed,
+  );
+  assert.deepEqual((await told(sources, '2:c2')).map(brief), ['tool_result 2:c3', 'tool_result 2:c7']);
+  assert.deepEqual(followed, ['r', 'r.2.0', 'r.2.2']);
+});
+
+test('the words of a call that has ended come anew, after a reset', async () => {
+  const reset: JobEvent = { type: 'reset', data: { attempt: 1 } };
+  const steps = [{ job_id: 'r.1' }, { job_id: 'r.2.0' }];
+  const sources = sourcesOf({
+    jobs: { r: { state: 'succeeded' }, 'r.1': { type: 'inference' }, 'r.2.0': tool('succeeded') },
+    events: {
+      r: [ended('r', { reply: 'x', steps })],
+      'r.1': [reset, ended('r.1', { text: 'all of it' })],
+      'r.2.0': [ended('r.2.0', { ok: false })],
+    },
+  });
+  const events = await told(sources, '1:1.4');
+  assert.deepEqual(events.map(brief), ['reset', 'token 1:1.end', 'step 2:c0', 'tool_result 2:c1', 'end end']);
+  assert.partialDeepStrictEqual(events[1]?.data, { t: 'all of it', job_id: 'r.1' });
+  assert.partialDeepStrictEqual(events[3]?.data, { ok: false });
+  // Whoever has received nothing gets the end, which has all of it.
+  assert.deepEqual((await told(sources)).map(brief), ['end end']);
+});
+
+test('a text that is no id of an event is refused', () => {
+  for (const id of ['x', '1:', '1:c', '1:cx', '1:1', 'c1', `1:c${'f'.repeat(33)}`])
+    assert.throws(() => placeOf(id), { code: 'INVALID_PARAMS' }, id);
+  assert.equal(placeOf(''), undefined);
+});
