@@ -57,9 +57,11 @@ export class Agents {
     this.#agents = knownAgents(agents, { env, folders, own });
   }
 
-  /** The backends for jobs of types RUN_TYPE and TOOL_TYPE; none without agents. `job` reads the jobs below a run. */
+  /**
+   * The backends for jobs of types RUN_TYPE, TOOL_TYPE and APPROVAL_TYPE, also without agents: a run whose agent was
+   * removed from the configuration goes on. `job` reads the jobs below a run.
+   */
   backends(job: RunnerParts['job']): readonly Backend[] {
-    if (this.#agents.size === 0) return [];
     const { env } = this.#parts;
     const runner = new AgentRunner({
       ...this.#parts,

@@ -9,7 +9,15 @@ import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { RouteView } from '../model/http/routes.ts';
-import type { AgentView, ApprovalView, ApproveCall, RunView, StartedRun } from '../model/http/runs.ts';
+import type {
+  AgentView,
+  ApprovalList,
+  ApprovalQuery,
+  ApprovalView,
+  ApproveCall,
+  RunView,
+  StartedRun,
+} from '../model/http/runs.ts';
 import type { Status } from '../model/http/status.ts';
 import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
@@ -172,9 +180,23 @@ export class OrchdClient {
     return (await this.#call<{ agents: AgentView[] }>('GET', '/v2/agents')).agents;
   }
 
-  /** The calls of tools that wait for somebody to allow them. */
+  /** A page of the calls of tools that wait for somebody to allow them; `cursor` leads to the next. */
+  approvalPage(query: ApprovalQuery = {}): Promise<ApprovalList> {
+    const asked = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) asked.set(name, String(value));
+    return this.#call('GET', `/v2/approvals?${asked}`);
+  }
+
+  /** All calls of tools that wait for somebody to allow them. */
   async approvals(): Promise<readonly ApprovalView[]> {
-    return (await this.#call<{ approvals: ApprovalView[] }>('GET', '/v2/approvals')).approvals;
+    const all: ApprovalView[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await this.approvalPage(cursor === undefined ? {} : { cursor });
+      all.push(...page.approvals);
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    return all;
   }
 
   approve(runId: string, answer: ApproveCall): Promise<RunView> {

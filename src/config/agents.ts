@@ -8,9 +8,10 @@ const FilesSchema = section({
   write: Type.Optional(Type.Boolean()),
 });
 
-const HOST = '^(\\*\\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$|^\\[[0-9A-Fa-f:.]+\\]$';
+const HOST =
+  '^((\\*\\.)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\\[[0-9A-Fa-f:.]+\\])(:[0-9]{1,5})?$';
 const Hosts = Type.Array(
-  Type.String({ pattern: HOST, expected: 'a host such as example.com or *.example.com' }),
+  Type.String({ pattern: HOST, expected: 'a host such as example.com, *.example.com or example.com:8443' }),
   {
     maxItems: 1000,
   },

@@ -7,6 +7,7 @@ import { inSlices } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
 import type { AskRecord } from '../model/records.ts';
+import { MAX_CHILDREN } from '../model/waiting.ts';
 import type { Bodies } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
 
@@ -47,6 +48,7 @@ export class Outcomes {
   async #waits(outcome: AskedWait, ask: AskRecord): Promise<Outcome> {
     const { stateText, children, ...rest } = outcome;
     if (!isJson(stateText)) return NOT_JSON;
+    if (children.length > MAX_CHILDREN) return TOO_MANY_CHILDREN;
     const prepared = await this.#kept(() => this.#children(ask, children));
     const refused = prepared.flatMap((each, at) =>
       each instanceof OrchdError ? [{ id: idOf(children[at]), error: each.info() }] : [],
@@ -82,6 +84,12 @@ export class Outcomes {
 type Success = Extract<ExecutionOutcome, { ok: true }>;
 
 const NOT_JSON: Outcome = { ok: false, error: errorInfo('WORKER_PROTOCOL', 'the result is not JSON') };
+
+/** Refused as a whole: a note for each job that is too many would make a record of megabytes. */
+const TOO_MANY_CHILDREN: Outcome = {
+  ok: false,
+  error: errorInfo('TOO_LARGE', `a job waits for at most ${MAX_CHILDREN} others at once`),
+};
 
 function isJson(text: string): boolean {
   try {

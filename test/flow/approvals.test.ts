@@ -4,6 +4,7 @@ import { describe, type TestContext } from 'node:test';
 import type { Tool } from '../../src/index.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
+import { unmarked } from '../fakes/unmarked.ts';
 import { LASTING, onStores, placed, within } from './flow-kit.ts';
 
 const config = (waitMs = 600_000): string => `
@@ -85,7 +86,7 @@ class Site {
   async told(run: string): Promise<string[]> {
     await within(this.brain.orchestrator.wait(run));
     const { messages = [] } = this.model.heard.at(-1) ?? {};
-    return messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+    return messages.filter(({ role }) => role === 'tool').map(({ content }) => unmarked(content));
   }
 }
 

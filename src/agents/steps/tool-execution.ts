@@ -24,8 +24,10 @@ import {
   type StepNote,
 } from '../run-state.ts';
 import type { ToolResult } from '../tools/call.ts';
+import { type CallFault, type CallFaultCode, faultNotes, refusedCall } from './call-faults.ts';
 import { askedCalls } from './llm-call.ts';
 import { cut } from './model-call.ts';
+import { markedData, toolMessage } from './tool-messages.ts';
 
 /** A call with the same arguments is made so often in a run; then the model is told to go on without it. */
 const MAX_EQUAL_CALLS = 3;
@@ -44,32 +46,56 @@ function callTools(context: StepContext): Next {
   const { run } = context;
   const sorted: Sorted = { jobs: [], asked: [], refusals: [], made: { ...run.made } };
   const seen = new Set<string>();
-  for (const call of askedCalls(run)) {
-    const refusal = seen.has(call.id)
-      ? 'the id of this call was used before in the same answer'
-      : sort(context, call, sorted);
+  const faults: { readonly tool: string; readonly code: CallFaultCode }[] = [];
+  const calls = askedCalls(run).map((asked) => {
+    // Servers of models refuse a conversation in which two calls have the same id.
+    const call = { ...asked, id: unusedId(asked.id, seen) };
+    const refusal = call.id === asked.id ? sort(context, call, sorted) : DUPLICATE_ID;
     seen.add(call.id);
-    if (refusal !== undefined) sorted.refusals.push(toolMessage(call.id, `error: ${refusal}`));
-  }
+    if (!refusal) return call;
+    sorted.refusals.push(toolMessage(call.id, `error: ${refusal.message}`));
+    faults.push({ tool: call.function.name, code: refusal.code });
+    return refusedCall(call);
+  });
   const { jobs, asked, refusals, made } = sorted;
-  const messages = [...run.messages, ...refusals];
-  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, made });
-  return { run: { ...run, messages, made, asked, step: run.step + 1 }, jobs };
+  const answer = { ...(run.messages.at(-1) as ChatMessage), tool_calls: calls };
+  const messages = [...run.messages.slice(0, -1), answer, ...refusals];
+  const steps = [...run.steps, ...faultNotes(faults)];
+  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, made, steps });
+  return { run: { ...run, messages, made, steps, asked, step: run.step + 1 }, jobs };
 }
 
+function unusedId(id: string, used: ReadonlySet<string>): string {
+  let unused = id;
+  for (let n = 2; used.has(unused); n++) unused = `${id}-${n}`;
+  return unused;
+}
+
+const fault = (code: CallFaultCode, message: string): CallFault => ({ code, message });
+
+const DUPLICATE_ID = fault('DUPLICATE_CALL_ID', 'the id of this call was used before in the same answer');
+
+/** A tool that the agent does not have. */
+const missing = (wasThere: boolean): CallFault =>
+  wasThere
+    ? fault('TOOL_GONE', 'the agent may no longer use this tool')
+    : fault('UNKNOWN_TOOL', 'there is no tool of this name');
+
 /** Adds the job of the call; returns why there is none. */
-function sort(context: StepContext, call: ToolCall, sorted: Sorted): string | undefined {
+function sort(context: StepContext, call: ToolCall, sorted: Sorted): CallFault | undefined {
   const { tools } = context;
   const { agent } = context.run;
   const { name, arguments: text } = call.function;
   const most = agent.parallel_tools ?? DEFAULT_PARALLEL_TOOLS;
-  if (sorted.jobs.length >= most) return `at most ${most} tools are called at once: ask for it again`;
+  if (sorted.jobs.length >= most)
+    return fault('TOO_MANY_CALLS', `at most ${most} tools are called at once: ask for it again`);
   const checked = tools.check(name, text);
-  if (!checked) return 'there is no tool of this name';
-  if (!checked.ok) return checked.message;
+  if (!checked) return missing(agent.tools?.includes(name) === true);
+  if (!checked.ok) return fault('INVALID_ARGUMENTS', checked.message);
   const hash = callHash(name, checked.args);
   const made = (sorted.made[hash] ?? 0) + 1;
-  if (made > MAX_EQUAL_CALLS) return `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`;
+  if (made > MAX_EQUAL_CALLS)
+    return fault('TOO_MANY_EQUAL_CALLS', `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`);
   sorted.made[hash] = made;
   const place = jobId(context, sorted.jobs.length);
   const needsApproval = tools.needsApproval(name);
@@ -149,23 +175,27 @@ function deniedText(call: EndedCall | undefined): string {
 /** The text for the model about a call that has ended. A person may have settled the call, with any result. */
 function textOf(call: EndedCall | undefined): string {
   if (!call) return 'error: the result of this call is no longer kept';
-  if (call.error) return `error: ${call.error.message}`;
+  if (call.error) return `error:\n${markedData(cut(call.error.message))}`;
   const { result } = call;
   if (result === null || result === undefined) return 'done';
-  if (typeof result === 'string') return cut(result);
+  if (typeof result === 'string') return markedData(cut(result));
   const { ok = true, text } = result as { ok?: unknown; text?: unknown };
-  const said = cut(typeof text === 'string' ? text : JSON.stringify(result));
-  return ok === false ? `error: ${said}` : said;
+  const said = markedData(cut(typeof text === 'string' ? text : JSON.stringify(result)));
+  return ok === false ? `error:\n${said}` : said;
 }
 
 /** True for a call with an effect that was given up while it ran: it may have been done all the same. */
 function mayBeDone({ tools }: StepContext, tool: string, call: EndedCall | undefined): boolean {
   if (tools.effectOf(tool) !== 'effectful') return false;
+  if (call?.error) return GIVEN_UP.includes(call.error.code);
   const { why, started } = (call?.result ?? {}) as Partial<Extract<ToolResult, { ok: false }>>;
   return why !== undefined && why !== 'failed' && started === true;
 }
 
-const MAY_BE_DONE = '. It may have been done all the same: do not call it again';
+/** The errors of a job that was stopped while it ran. */
+const GIVEN_UP: readonly string[] = ['WORKER_TIMEOUT', 'CANCELLED'];
+
+const MAY_BE_DONE = '\nIt may have been done all the same: do not call it again';
 
 function stepNote({ jobId, tool }: AskedTool, call: EndedCall | undefined): StepNote {
   const { ok, approved } = (call?.result ?? {}) as Partial<ToolResult & Approval>;
@@ -180,8 +210,3 @@ function stepNote({ jobId, tool }: AskedTool, call: EndedCall | undefined): Step
   };
 }
 
-const toolMessage = (callId: string, content: string): ChatMessage => ({
-  role: 'tool',
-  tool_call_id: callId,
-  content,
-});
