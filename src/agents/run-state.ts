@@ -103,6 +103,10 @@ export interface ToolOffer {
   effectOf(tool: string): 'pure' | 'idempotent' | 'effectful';
   timeoutOf(tool: string): number;
   needsApproval(tool: string): boolean;
+  /** The kind of backend that makes the calls. */
+  backendOf(tool: string): 'function' | 'command';
+  /** The most of a command's output that the model is told; undefined for tools that see to it themselves. */
+  outputBytesOf(tool: string): number | undefined;
 }
 
 export type CheckedArguments =

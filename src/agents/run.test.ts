@@ -15,6 +15,8 @@ const TOOLS: ToolOffer = {
   effectOf: (tool) => (tool === 'send' ? 'effectful' : 'pure'),
   timeoutOf: () => 5000,
   needsApproval: (tool) => tool === 'pay',
+  backendOf: () => 'function',
+  outputBytesOf: () => undefined,
 };
 
 const AGENT: AgentDefinition = { name: 'helper', model: 'fast', tools: ['look', 'send'] };
@@ -321,7 +323,9 @@ describe('a run', () => {
     run.next({ ok: true, text: '0' }, { ok: true, text: '1' });
     assert.equal(run.heard.filter(({ content }) => /at most 2 tools/.test(content)).length, 126);
     run.next(says('enough'));
-    const counted = run.result.steps.flatMap(({ error, tool, count }) => (error ? [[error, tool, count]] : []));
+    const counted = run.result.steps.flatMap(({ error, tool, count }) =>
+      error ? [[error, tool, count]] : [],
+    );
     assert.deepEqual(counted, [
       ['TOO_MANY_CALLS', undefined, 872],
       ['TOO_MANY_CALLS', 'look', 126],

@@ -28,7 +28,12 @@ const listRoute = (orchestrator: Orchestrator): Route =>
     query: ApprovalQuery,
     answers: { 200: { description: 'A page of calls; `cursor` leads to the next', body: ApprovalList } },
     handle: async ({ identity: { tenant }, query: { limit = PAGE, cursor: from } }) => {
-      const query = { type: APPROVAL_TYPE, state: 'waiting', limit, ...(from !== undefined && { cursor: from }) };
+      const query = {
+        type: APPROVAL_TYPE,
+        state: 'waiting',
+        limit,
+        ...(from !== undefined && { cursor: from }),
+      };
       const { jobs, cursor } = await orchestrator.list(query, tenant);
       const approvals = await Promise.all(
         jobs.map(({ job_id: id }) => orchestrator.get(id, tenant).then(viewOf)),

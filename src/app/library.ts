@@ -14,6 +14,7 @@ import { OrchdError } from '../model/errors.ts';
 import { OWN_TYPES } from '../model/run-jobs.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { storeFor } from '../stores/registry.ts';
+import { commandPlace, commandSandbox } from './agent-commands.ts';
 import { secureDataFolder } from './data-folder.ts';
 import { runtimeSettings } from './settings.ts';
 
@@ -86,11 +87,17 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     agents: config.agents,
     folders: { data: resolve(folder) },
     tools: options.tools ?? [],
+    sandbox: await commandSandbox(config, logger),
   });
+  const place = descriptor.keepsNothing ? undefined : await commandPlace(env.disk, agents, folder, isCopy);
+  if (!place && agents.hasCommands)
+    throw new OrchdError('INVALID_PARAMS', 'commands of agents need a data folder: set "data"', {
+      field: 'data',
+    });
   const orchestrator: Orchestrator = new Orchestrator({
     env,
     store,
-    backends: [...backends, ...agents.backends((id, tenant) => orchestrator.get(id, tenant))],
+    backends: [...backends, ...agents.backends((id, tenant) => orchestrator.get(id, tenant), place)],
     sources,
     settings: runtimeSettings(config),
     isCopy,

@@ -50,7 +50,9 @@ export function refusedCall(call: ToolCall): ToolCall {
 }
 
 /** One note for all calls of an answer with the same tool and fault. */
-export function faultNotes(faults: readonly { readonly tool?: string; readonly code: CallFaultCode }[]): StepNote[] {
+export function faultNotes(
+  faults: readonly { readonly tool?: string; readonly code: CallFaultCode }[],
+): StepNote[] {
   const counts = new Map<string, { tool?: string; code: CallFaultCode; count: number }>();
   for (const fault of faults) {
     const key = `${fault.code} ${fault.tool ?? ''}`;

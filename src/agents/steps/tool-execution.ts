@@ -10,6 +10,7 @@ import {
   type ApprovalTags,
   type CallToApprove,
   TOOL_TYPE,
+  type ToolPayload,
 } from '../../model/run-jobs.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
 import {
@@ -24,6 +25,7 @@ import {
   type StepNote,
 } from '../run-state.ts';
 import type { ToolResult } from '../tools/call.ts';
+import { cutText } from '../tools/output.ts';
 import { type CallFault, type CallFaultCode, faultNotes, refusedCall } from './call-faults.ts';
 import { askedCalls } from './llm-call.ts';
 import { cut } from './model-call.ts';
@@ -95,7 +97,10 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): CallFault |
   const hash = callHash(name, checked.args);
   const made = (sorted.made[hash] ?? 0) + 1;
   if (made > MAX_EQUAL_CALLS)
-    return fault('TOO_MANY_EQUAL_CALLS', `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`);
+    return fault(
+      'TOO_MANY_EQUAL_CALLS',
+      `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`,
+    );
   sorted.made[hash] = made;
   const place = jobId(context, sorted.jobs.length);
   const needsApproval = tools.needsApproval(name);
@@ -108,17 +113,24 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): CallFault |
 
 const jobId = ({ runId, run }: StepContext, at: number): string => `${runId}.${run.step + 1}.${at}`;
 
-function toolJob({ run, priority, tools }: StepContext, id: string, tool: string, args: unknown): ChildJob {
+function toolJob(
+  { run, priority, tools }: StepContext,
+  id: string,
+  tool: string,
+  args: unknown,
+  approved = false,
+): ChildJob {
   const isEffectful = tools.effectOf(tool) === 'effectful';
   return {
     job_id: id,
     type: TOOL_TYPE,
+    backend: tools.backendOf(tool),
     priority,
     timeout_ms: tools.timeoutOf(tool),
     // A call that may have been made is not made again where that would do it twice: a person decides.
     on_unknown: isEffectful ? 'hold' : 'retry',
     max_tries: isEffectful ? 1 : 3,
-    payload: { agent: run.agent.name, tool, args },
+    payload: { agent: run.agent.name, tool, args, ...(approved && { approved }) } satisfies ToolPayload,
   };
 }
 
@@ -150,13 +162,13 @@ function takeResults(context: StepContext): Next {
     const { toApprove, ...rest } = each;
     if (toApprove && approvalIn(call)?.approved) {
       const id = jobId(context, jobs.length);
-      jobs.push(toolJob(context, id, each.tool, toApprove.args));
+      jobs.push(toolJob(context, id, each.tool, toApprove.args, true));
       asked.push({ ...rest, jobId: id });
       continue;
     }
     const isInDoubt = mayBeDone(context, each.tool, call);
     if (isInDoubt) made[each.hash] = MAX_EQUAL_CALLS;
-    const text = toApprove ? deniedText(call) : textOf(call);
+    const text = toApprove ? deniedText(call) : textOf(call, context.tools.outputBytesOf(each.tool));
     messages.push(toolMessage(each.callId, isInDoubt ? text + MAY_BE_DONE : text));
     steps.push(stepNote(each, call));
   }
@@ -173,14 +185,15 @@ function deniedText(call: EndedCall | undefined): string {
 }
 
 /** The text for the model about a call that has ended. A person may have settled the call, with any result. */
-function textOf(call: EndedCall | undefined): string {
+function textOf(call: EndedCall | undefined, maxBytes: number | undefined): string {
   if (!call) return 'error: the result of this call is no longer kept';
   if (call.error) return `error:\n${markedData(cut(call.error.message))}`;
   const { result } = call;
   if (result === null || result === undefined) return 'done';
   if (typeof result === 'string') return markedData(cut(result));
   const { ok = true, text } = result as { ok?: unknown; text?: unknown };
-  const said = markedData(cut(typeof text === 'string' ? text : JSON.stringify(result)));
+  const whole = cut(typeof text === 'string' ? text : JSON.stringify(result));
+  const said = markedData(maxBytes === undefined ? whole : cutText(whole, maxBytes));
   return ok === false ? `error:\n${said}` : said;
 }
 
@@ -209,4 +222,3 @@ function stepNote({ jobId, tool }: AskedTool, call: EndedCall | undefined): Step
     ...(error !== undefined && { error }),
   };
 }
-

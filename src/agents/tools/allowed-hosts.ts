@@ -29,7 +29,9 @@ export class AllowedHosts {
       const { listed, ports } = portsOf(isPattern ? host.slice(2) : host);
       const name = normalized(listed);
       if (!isHostName(name) || (isPattern && (isIP(name) > 0 || !name.includes('.'))))
-        throw invalid(`"${host.slice(0, 200)}" is no host: use example.com, *.example.com or example.com:8443`);
+        throw invalid(
+          `"${host.slice(0, 200)}" is no host: use example.com, *.example.com or example.com:8443`,
+        );
       if (isPattern && allowPrivate)
         throw invalid(`"${host}": private addresses can be allowed for an exact host only`);
       for (const port of ports) {
@@ -62,7 +64,8 @@ const MAX_PORT = 65_535;
 function portsOf(entry: string): { readonly listed: string; readonly ports: readonly number[] } {
   const [, listed, port] = WITH_PORT.exec(entry) ?? [];
   if (listed === undefined) return { listed: entry, ports: USUAL_PORTS };
-  if (Number(port) < 1 || Number(port) > MAX_PORT) throw invalid(`"${entry.slice(0, 200)}" has no usable port`);
+  if (Number(port) < 1 || Number(port) > MAX_PORT)
+    throw invalid(`"${entry.slice(0, 200)}" has no usable port`);
   return { listed, ports: [Number(port)] };
 }
 

@@ -43,7 +43,10 @@ const plain: RequestListener = (_request, response) => {
 type Resolve = NonNullable<HttpGetOptions['resolve']>;
 
 /** The host of the URL as an entry of the list, with its port and any address, as the tests need it. */
-const own = (url: string): AllowedHost => ({ host: URL.parse(url)?.host ?? 'docs.example', allowPrivate: true });
+const own = (url: string): AllowedHost => ({
+  host: URL.parse(url)?.host ?? 'docs.example',
+  allowPrivate: true,
+});
 
 function ask(
   url: string,

@@ -41,6 +41,12 @@ export const AgentView = answerObject('Agent', {
   description: optional(Type.String()),
   model: Type.String({ description: 'The model, or the route, that it asks' }),
   tools: Type.Array(Type.String()),
+  unconfined: optional(
+    Type.Array(Type.String(), {
+      description:
+        'Those of its tools that are commands and run without bubblewrap, which does not work on the machine: each call must be allowed',
+    }),
+  ),
   version: Type.String({ description: 'Another one after every change of the agent' }),
 });
 export type AgentView = Shape<typeof AgentView>;
@@ -65,14 +71,18 @@ export type RunStateName = (typeof RUN_STATES)[number];
 const StepView = Type.Object({
   event: Type.Enum(['plan', 'llm_call', 'tool_call']),
   job_id: optional(
-    Type.String({ description: 'Absent for calls of tools that were asked for and not made: `error` says why' }),
+    Type.String({
+      description: 'Absent for calls of tools that were asked for and not made: `error` says why',
+    }),
   ),
   model: optional(Type.String()),
   tool: optional(Type.String()),
   duration_ms: Type.Number(),
   tokens_used: optional(Type.Integer()),
   error: optional(Type.String({ description: 'The code of what went wrong' })),
-  count: optional(Type.Integer({ description: 'How many calls of one answer were not made for this reason' })),
+  count: optional(
+    Type.Integer({ description: 'How many calls of one answer were not made for this reason' }),
+  ),
 });
 
 export const RunView = answerObject('Run', {
