@@ -9,21 +9,14 @@ import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { RouteView } from '../model/http/routes.ts';
-import type {
-  AgentView,
-  ApprovalList,
-  ApprovalQuery,
-  ApprovalView,
-  ApproveCall,
-  RunView,
-  StartedRun,
-} from '../model/http/runs.ts';
+import type { AgentView, ApprovalView, ApproveCall, RunView, StartedRun } from '../model/http/runs.ts';
 import type { Status } from '../model/http/status.ts';
 import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import { LAST_EVENT_ID } from '../wire/headers.ts';
 import { type ParsedError, readError } from '../wire/read-error.ts';
 import { readEvents, type SseEvent } from '../wire/sse.ts';
+import { type ApprovalList, type ApprovalQuery, allApprovals, approvalPath } from './approvals.ts';
 import {
   type BatchResult,
   type ResultsOptions,
@@ -182,21 +175,12 @@ export class OrchdClient {
 
   /** A page of the calls of tools that wait for somebody to allow them; `cursor` leads to the next. */
   approvalPage(query: ApprovalQuery = {}): Promise<ApprovalList> {
-    const asked = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) asked.set(name, String(value));
-    return this.#call('GET', `/v2/approvals?${asked}`);
+    return this.#call('GET', approvalPath(query));
   }
 
   /** All calls of tools that wait for somebody to allow them. */
-  async approvals(): Promise<readonly ApprovalView[]> {
-    const all: ApprovalView[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await this.approvalPage(cursor === undefined ? {} : { cursor });
-      all.push(...page.approvals);
-      cursor = page.cursor;
-    } while (cursor !== undefined);
-    return all;
+  approvals(): Promise<readonly ApprovalView[]> {
+    return allApprovals((query) => this.approvalPage(query));
   }
 
   approve(runId: string, answer: ApproveCall): Promise<RunView> {

@@ -58,6 +58,7 @@ import {
   COMMAND_DEFAULTS,
   type CommandBackendOptions,
   checkOptions,
+  commandFor,
   type OfferedCommand,
 } from './options.ts';
 import { endOf } from './outcome.ts';
@@ -277,13 +278,8 @@ export class CommandBackend extends Service implements Backend {
     const { types, slots = COMMAND_DEFAULTS.slots } = this.#options;
     const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
     if (!type) return refused(`this backend runs no jobs of type "${offer.ask.spec.type}"`);
-    let command: OfferedCommand;
-    try {
-      command = typeof type === 'function' ? type(offer, paths.work) : type;
-    } catch (error) {
-      if (error instanceof OrchdError) return { is: 'refused', error: error.info() };
-      throw error;
-    }
+    const command = commandFor(type, offer, paths.work);
+    if (command instanceof OrchdError) return { is: 'refused', error: command.info() };
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
     // The slot is taken before the launch, so that two concurrent offers do not take the same one.

@@ -26,6 +26,20 @@ export interface OfferedCommand extends CommandType {
 /** Makes the command for an offer. Throws an OrchdError for an offer that is refused. `work`: its own empty folder. */
 export type CommandOf = (offer: Offer, work: string) => OfferedCommand;
 
+/** The command for an offer, or why it is refused. */
+export function commandFor(
+  type: CommandType | CommandOf,
+  offer: Offer,
+  work: string,
+): OfferedCommand | OrchdError {
+  try {
+    return typeof type === 'function' ? type(offer, work) : type;
+  } catch (error) {
+    if (error instanceof OrchdError) return error;
+    throw error;
+  }
+}
+
 /** Changes the outcome that follows from how a command ended. */
 export type CommandOutcome = (outcome: ExecutionOutcome, why: ExitWhy) => ExecutionOutcome;
 
