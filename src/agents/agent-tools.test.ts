@@ -6,7 +6,10 @@ import { realEnv } from '../kit/env/real.ts';
 import { agentToolSet } from './agent-tools.ts';
 
 const refusalOf = (agent: Partial<AgentConfig>) => () =>
-  agentToolSet({ name: 'helper', model: 'small', ...agent }, { env: realEnv(), folders: {}, own: [] });
+  agentToolSet(
+    { name: 'helper', model: 'small', ...agent },
+    { env: realEnv(), folders: {}, own: [], sandbox: { works: true } },
+  );
 
 test('tools that an agent does not have cannot be named, approved or demanded', () => {
   const refused = { code: 'INVALID_PARAMS' };

@@ -1,11 +1,13 @@
 /** The tools of one agent: those of its settings, and those of the program that embeds orchd. */
 import { resolve } from 'node:path';
+import type { Sandbox } from '../backends/local/command/sandbox.ts';
 import type { AgentConfig } from '../config/agents.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { AgentDefinition } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { ToolOffer } from './run-state.ts';
 import { DEFAULT_TIMEOUT_MS } from './tools/call.ts';
+import { commandTool, isCommandTool } from './tools/command.ts';
 import { fileTools } from './tools/files.ts';
 import { httpGetTools } from './tools/http-get.ts';
 import { machineHealthTool } from './tools/machine.ts';
@@ -13,8 +15,8 @@ import { ToolSet } from './tools/registry.ts';
 import { currentTimeTool } from './tools/time.ts';
 import type { Tool } from './tools/tool.ts';
 
-/** The job of a call has longer than the call, which ends by itself at its timeout. */
-const TIMEOUT_MARGIN_MS = 5000;
+/** The job of a call has longer than the call, which ends by itself at its timeout; the end of a command takes seconds. */
+const TIMEOUT_MARGIN_MS = 15_000;
 
 export interface ToolSources {
   readonly env: Env;
@@ -22,10 +24,13 @@ export interface ToolSources {
   readonly folders: Readonly<Record<string, string>>;
   /** Tools of the program that embeds orchd, for every agent that names them. */
   readonly own: readonly Tool[];
+  /** Whether commands can be confined here. */
+  readonly sandbox: Sandbox;
 }
 
 /** Everything that the agent may name in `tools`. */
-function toolsFor({ files, http }: AgentConfig, { env, folders, own }: ToolSources): readonly Tool[] {
+function toolsFor(agent: AgentConfig, { env, folders, own, sandbox }: ToolSources): readonly Tool[] {
+  const { files, http, commands = [] } = agent;
   const hosts = [
     ...(http?.hosts ?? []).map((host) => ({ host })),
     ...(http?.private_hosts ?? []).map((host) => ({ host, allowPrivate: true })),
@@ -37,6 +42,7 @@ function toolsFor({ files, http }: AgentConfig, { env, folders, own }: ToolSourc
       ? fileTools({ root: resolve(files.root), mayWrite: files.write ?? false, random: env.random })
       : []),
     ...httpGetTools({ timers: env.timers, hosts }),
+    ...commands.map((command) => commandTool(command, { sandbox, data: folders['data'] })),
     ...own,
   ];
 }
@@ -74,5 +80,10 @@ export function offerOf(set: ToolSet | undefined, { tools: named = [], approve =
     effectOf: (name) => find(name)?.tool.effect ?? 'effectful',
     timeoutOf: (name) => (find(name)?.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS) + TIMEOUT_MARGIN_MS,
     needsApproval: (name) => approve.includes(name) || find(name)?.tool.needsApproval === true,
+    backendOf: (name) => (isCommandTool(find(name)?.tool) ? 'command' : 'function'),
+    outputBytesOf: (name) => {
+      const tool = find(name)?.tool;
+      return isCommandTool(tool) ? tool.maxOutputBytes : undefined;
+    },
   };
 }

@@ -1,26 +1,30 @@
 /** The agents of a brain: their definitions and tools, and the backends that run them and call their tools. */
+import type { OfferedCommand } from '../backends/local/command/options.ts';
+import type { Sandbox } from '../backends/local/command/sandbox.ts';
 import { FunctionBackend, type FunctionContext } from '../backends/local/functions.ts';
 import type { AgentConfig } from '../config/agents.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
-import type { Backend } from '../core/ports/backend.ts';
+import type { Backend, Offer } from '../core/ports/backend.ts';
 import type { Env } from '../kit/env/env.ts';
 import { stableHash } from '../kit/hash.ts';
 import type { Logger } from '../kit/logger.ts';
 import { didYouMean } from '../kit/nearest.ts';
 import type { AgentDefinition } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
-import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE } from '../model/run-jobs.ts';
+import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE, type ToolPayload } from '../model/run-jobs.ts';
 import { agentToolSet, offerOf, type ToolSources } from './agent-tools.ts';
 import { awaitApproval } from './approval.ts';
+import { COMMAND_BACKEND, type CommandPlace, commandBackend } from './command-backend.ts';
 import type { RunOf } from './run.ts';
 import { AgentRunner, type RunnerParts } from './runner.ts';
 import { argumentsCheck, type ToolArguments } from './tools/arguments.ts';
 import { callTool, type ToolResult } from './tools/call.ts';
+import { isCommandTool } from './tools/command.ts';
 import type { ToolSet } from './tools/registry.ts';
 import type { Tool } from './tools/tool.ts';
 
 /** The names of the backends. */
-export const AGENT_BACKENDS = ['agents', 'agent-tools'] as const;
+export const AGENT_BACKENDS = ['agents', 'agent-tools', COMMAND_BACKEND] as const;
 
 /** Steps that are decided at once: each takes no longer than its reads. */
 const RUN_SLOTS = 64;
@@ -32,20 +36,17 @@ export interface AgentsParts {
   readonly agents: ResolvedConfig['agents'];
   readonly folders?: ToolSources['folders'];
   readonly tools?: readonly Tool[];
+  /** Whether commands can be confined here; without it none is. */
+  readonly sandbox?: Sandbox | undefined;
 }
 
 export type RunReads = Pick<RunnerParts, 'job' | 'conversation'>;
+const NOT_PROBED: Sandbox = { works: false, why: 'bubblewrap was not looked for' };
 
 interface KnownAgent {
   readonly definition: AgentDefinition;
   readonly version: string;
   readonly tools: ToolSet;
-}
-
-interface ToolPayload {
-  readonly agent: string;
-  readonly tool: string;
-  readonly args: ToolArguments;
 }
 
 export class Agents {
@@ -54,14 +55,22 @@ export class Agents {
 
   /** Throws INVALID_PARAMS for an agent that cannot be used. */
   constructor(parts: AgentsParts) {
-    const { env, agents, folders = {}, tools: own = [] } = parts;
+    const { env, agents, folders = {}, tools: own = [], sandbox = NOT_PROBED } = parts;
     this.#parts = parts;
-    this.#agents = knownAgents(agents, { env, folders, own });
+    this.#agents = knownAgents(agents, { env, folders, own, sandbox });
   }
 
-  /** The backends for jobs of types RUN_TYPE and TOOL_TYPE; none without agents. `reads` gives runs what they read. */
-  backends(reads: RunReads): readonly Backend[] {
-    if (this.#agents.size === 0) return [];
+  /** Whether an agent may call commands. */
+  get hasCommands(): boolean {
+    return [...this.#agents.values()].some(({ tools }) => commandsIn(tools).length > 0);
+  }
+
+  /**
+   * The backends for jobs of types RUN_TYPE, TOOL_TYPE and APPROVAL_TYPE, also without agents: a run whose agent was
+   * removed from the configuration goes on. `reads` gives runs what they read. `commands`: where commands are run; needed
+   * if there are any.
+   */
+  backends(reads: RunReads, commands?: CommandPlace): readonly Backend[] {
     const { env } = this.#parts;
     const runner = new AgentRunner({
       ...this.#parts,
@@ -79,11 +88,16 @@ export class Agents {
         types: { [RUN_TYPE]: runner.run, [APPROVAL_TYPE]: awaitApproval },
       }),
       new FunctionBackend(env, { name: calls, slots: TOOL_SLOTS, types: { [TOOL_TYPE]: call } }),
+      ...(commands ? [commandBackend(env, commands, (offer, work) => this.#command(offer, work))] : []),
     ];
   }
 
-  list(): readonly { readonly definition: AgentDefinition; readonly version: string }[] {
-    return [...this.#agents.values()];
+  list(): readonly ListedAgent[] {
+    return [...this.#agents.values()].map(({ definition, version, tools }) => ({
+      definition,
+      version,
+      unconfined: commandsIn(tools).filter((name) => tools.get(name)?.tool.needsApproval),
+    }));
   }
 
   get(name: string): { readonly definition: AgentDefinition; readonly version: string } {
@@ -105,14 +119,49 @@ export class Agents {
     };
   }
 
-  async #call({ agent, tool: name, args }: ToolPayload, context: FunctionContext): Promise<ToolResult> {
-    const found = this.#agents.get(agent)?.tools.get(name);
-    if (!found)
-      return { ok: false, text: 'the agent may no longer use this tool', why: 'failed', started: false };
+  async #call(payload: ToolPayload, context: FunctionContext): Promise<ToolResult> {
+    const known = this.#agents.get(payload.agent);
+    const found = known?.tools.get(payload.tool);
+    // A command of this name may have taken the place of the function since the call was asked for.
+    if (!known || !found || isCommandTool(found.tool)) return notMade(TOOL_IS_GONE);
+    if (mustBeAllowed(known, payload)) return notMade(MUST_BE_ALLOWED);
     const { signal, jobId, tenant } = context;
+    const args = payload.args as ToolArguments;
     return callTool(found.tool, args, { signal, jobId, tenant }, { timers: this.#parts.env.timers });
   }
+
+  /** The command of a call. Throws an OrchdError for a call that may not be made, by what holds now. */
+  #command({ payloadText }: Offer, work: string): OfferedCommand {
+    const payload = JSON.parse(payloadText) as ToolPayload;
+    const known = this.#agents.get(payload.agent);
+    const found = known?.tools.get(payload.tool);
+    if (!known || !isCommandTool(found?.tool)) throw new OrchdError('NOT_FOUND', TOOL_IS_GONE);
+    if (mustBeAllowed(known, payload)) throw new OrchdError('ILLEGAL_STATE', MUST_BE_ALLOWED);
+    const checked = found.check(JSON.stringify(payload.args));
+    if (!checked.ok) throw new OrchdError('INVALID_PARAMS', checked.message);
+    return found.tool.commandOf(checked.args, work);
+  }
 }
+
+export interface ListedAgent {
+  readonly definition: AgentDefinition;
+  readonly version: string;
+  /** Its commands that bubblewrap does not confine, and that are called only with approval. */
+  readonly unconfined: readonly string[];
+}
+
+const TOOL_IS_GONE = 'the agent may no longer use this tool';
+const MUST_BE_ALLOWED = 'by now a person must allow this call: ask for it again';
+
+const notMade = (text: string): ToolResult => ({ ok: false, text, why: 'failed', started: false });
+
+/** Whether the call must be allowed by now, and was made when it did not have to be (K1 of tools/command.ts). */
+const mustBeAllowed = ({ definition, tools }: KnownAgent, { tool, approved }: ToolPayload): boolean =>
+  approved !== true &&
+  (definition.approve?.includes(tool) === true || tools.get(tool)?.tool.needsApproval === true);
+
+const commandsIn = (tools: ToolSet): readonly string[] =>
+  tools.names.filter((name) => isCommandTool(tools.get(name)?.tool));
 
 function knownAgents(
   agents: ResolvedConfig['agents'],
@@ -120,7 +169,7 @@ function knownAgents(
 ): ReadonlyMap<string, KnownAgent> {
   const known = new Map<string, KnownAgent>();
   for (const agent of agents as readonly AgentConfig[]) {
-    const { files: _files, http: _http, ...definition } = agent;
+    const { files: _files, http: _http, commands: _commands, ...definition } = agent;
     if (known.has(agent.name))
       throw new OrchdError('INVALID_PARAMS', `two agents have the name "${agent.name}"`, { field: 'agents' });
     if (definition.output) outputCheck(definition.output);

@@ -3,14 +3,14 @@ import type { ApprovalAnswer } from '../agents/approval.ts';
 import { runView } from '../agents/run-view.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
-import { ApprovalList, type ApprovalView, ApproveCall, RunView } from '../model/http/runs.ts';
+import { ApprovalList, ApprovalQuery, type ApprovalView, ApproveCall, RunView } from '../model/http/runs.ts';
 import { APPROVAL_TYPE, type ApprovalTags, type CallToApprove } from '../model/run-jobs.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Route, route } from '../wire/route.ts';
 import { jobIdOf } from './tasks.ts';
 
-/** Calls that one answer lists. */
-const MAX_LISTED = 100;
+/** The calls on a page, unless the request names a number. */
+const PAGE = 100;
 
 export const approvalRoutes = (orchestrator: Orchestrator): readonly Route[] => [
   listRoute(orchestrator),
@@ -24,15 +24,21 @@ const listRoute = (orchestrator: Orchestrator): Route =>
     method: 'GET',
     path: '/v2/approvals',
     role: 'read',
-    summary: `The calls of tools that wait for somebody to allow them; the newest ${MAX_LISTED}`,
-    answers: { 200: { description: 'The calls', body: ApprovalList } },
-    handle: async ({ identity: { tenant } }) => {
-      const query = { type: APPROVAL_TYPE, state: 'waiting', limit: MAX_LISTED } as const;
-      const { jobs } = await orchestrator.list(query, tenant);
+    summary: 'The calls of tools that wait for somebody to allow them, the newest first',
+    query: ApprovalQuery,
+    answers: { 200: { description: 'A page of calls; `cursor` leads to the next', body: ApprovalList } },
+    handle: async ({ identity: { tenant }, query: { limit = PAGE, cursor: from } }) => {
+      const query = {
+        type: APPROVAL_TYPE,
+        state: 'waiting',
+        limit,
+        ...(from !== undefined && { cursor: from }),
+      };
+      const { jobs, cursor } = await orchestrator.list(query, tenant);
       const approvals = await Promise.all(
         jobs.map(({ job_id: id }) => orchestrator.get(id, tenant).then(viewOf)),
       );
-      return { status: 200, body: { approvals } };
+      return { status: 200, body: { approvals, ...(cursor !== undefined && { cursor }) } };
     },
   });
 

@@ -51,13 +51,16 @@ const agentsRoute = ({ agents }: RunRouteParts): Route =>
     handle: () => ({
       status: 200,
       body: {
-        agents: agents.list().map(({ definition: { name, description, model, tools = [] }, version }) => ({
-          name,
-          ...(description !== undefined && { description }),
-          model,
-          tools,
-          version,
-        })),
+        agents: agents
+          .list()
+          .map(({ definition: { name, description, model, tools = [] }, version, unconfined }) => ({
+            name,
+            ...(description !== undefined && { description }),
+            model,
+            tools,
+            ...(unconfined.length > 0 && { unconfined: [...unconfined] }),
+            version,
+          })),
       },
     }),
   });

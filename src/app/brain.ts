@@ -5,6 +5,7 @@ import { gatewaySettings } from '../adapters/gateway/settings.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { UpstreamSource } from '../adapters/upstreams/upstream-source.ts';
 import { AGENT_BACKENDS } from '../agents/agents.ts';
+import { COMMAND_BACKEND } from '../agents/command-backend.ts';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { PoolHosts } from '../backends/pool/pool-hosts.ts';
 import { configuredBackends } from '../backends/registry.ts';
@@ -162,7 +163,12 @@ function orchestratorOf(
     sources: servers,
     backends: [
       ...backendsOf(parts, isCopy, lead?.node),
-      ...parts.agents.backends(runReads(() => orchestrator)),
+      ...parts.agents.backends(
+        runReads(() => orchestrator),
+        parts.runsCommands
+          ? { folder: backendFolder(data, COMMAND_BACKEND), node: lead?.node, isCopy }
+          : undefined,
+      ),
       ...(options.backends ?? []),
     ],
     settings: runtimeSettings(config),

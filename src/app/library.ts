@@ -11,8 +11,10 @@ import { realEnv } from '../kit/env/real.ts';
 import { createLogger, type Logger } from '../kit/logger.ts';
 import { didYouMean } from '../kit/nearest.ts';
 import { OrchdError } from '../model/errors.ts';
+import { OWN_TYPES } from '../model/run-jobs.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import { storeFor } from '../stores/registry.ts';
+import { commandPlace, commandSandbox } from './agent-commands.ts';
 import { secureDataFolder } from './data-folder.ts';
 import { runReads } from './run-reads.ts';
 import { runtimeSettings } from './settings.ts';
@@ -54,8 +56,14 @@ function checkOptions(options: OrchestratorOptions): void {
   if (!Array.isArray(options.backends))
     throw new OrchdError('INVALID_PARAMS', '"backends" must be an array', { field: 'backends' });
   for (const backend of options.backends) {
-    if ('info' in backend || (typeof backend.types === 'object' && backend.types !== null)) continue;
-    const message = 'a backend needs "types": an object with a function for each type of job';
+    const types = 'info' in backend ? (backend.info.types ?? []) : backend.types;
+    if (typeof types !== 'object' || types === null) {
+      const message = 'a backend needs "types": an object with a function for each type of job';
+      throw new OrchdError('INVALID_PARAMS', message, { field: 'backends' });
+    }
+    const own = (Array.isArray(types) ? types : Object.keys(types)).find((type) => OWN_TYPES.includes(type));
+    if (own === undefined) continue;
+    const message = `jobs of type "${own}" belong to the runs of agents: a backend cannot take them`;
     throw new OrchdError('INVALID_PARAMS', message, { field: 'backends' });
   }
 }
@@ -80,11 +88,23 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     agents: config.agents,
     folders: { data: resolve(folder) },
     tools: options.tools ?? [],
+    sandbox: await commandSandbox(config, logger),
   });
+  const place = descriptor.keepsNothing ? undefined : await commandPlace(env.disk, agents, folder, isCopy);
+  if (!place && agents.hasCommands)
+    throw new OrchdError('INVALID_PARAMS', 'commands of agents need a data folder: set "data"', {
+      field: 'data',
+    });
   const orchestrator: Orchestrator = new Orchestrator({
     env,
     store,
-    backends: [...backends, ...agents.backends(runReads(() => orchestrator))],
+    backends: [
+      ...backends,
+      ...agents.backends(
+        runReads(() => orchestrator),
+        place,
+      ),
+    ],
     sources,
     settings: runtimeSettings(config),
     isCopy,

@@ -6,7 +6,11 @@
 import { join, resolve } from 'node:path';
 import { openGatewayFolder } from '../adapters/gateway/gateway-source.ts';
 import { openUpstreamsFolder } from '../adapters/upstreams/upstream-source.ts';
+import { COMMAND_BACKEND } from '../agents/command-backend.ts';
+import { layoutOf } from '../backends/local/command/layout.ts';
+import { openLayout } from '../backends/local/command/open-layout.ts';
 import { configuredBackends } from '../backends/registry.ts';
+import type { Env } from '../kit/env/env.ts';
 import { Service } from '../kit/service.ts';
 import type { ServerParts } from './parts.ts';
 
@@ -20,6 +24,9 @@ export const upstreamsFolder = (data: string): string => join(resolve(data), 'up
 /** The folder of the gateway that the brain runs, below the data folder. */
 export const gatewayFolder = (data: string): string => join(resolve(data), 'gateway');
 
+const openCommands = (env: Env, folder: string, isCopy: boolean): Promise<void> =>
+  openLayout(env, layoutOf(folder), isCopy);
+
 export class NodeFolders extends Service {
   readonly #parts: ServerParts;
 
@@ -29,10 +36,11 @@ export class NodeFolders extends Service {
   }
 
   protected async onStart(): Promise<void> {
-    const { env, options } = this.#parts;
+    const { env, options, runsCommands } = this.#parts;
     const { config, data, logger, isCopy = false } = options;
     for (const { name, openFolder } of configuredBackends(config))
       await openFolder?.({ env, folder: backendFolder(data, name), isCopy });
+    if (runsCommands) await openCommands(env, backendFolder(data, COMMAND_BACKEND), isCopy);
     if (config.backends.upstreams.length > 0) await openUpstreamsFolder(env, upstreamsFolder(data), isCopy);
     if (config.gateway.seats.length > 0) await openGatewayFolder(env, gatewayFolder(data), isCopy);
     if (isCopy)

@@ -44,6 +44,8 @@ export interface ServerParts {
   /** The memory for large answers: the results that the brain reads for them, and what the server makes itself. */
   readonly answerRoom: ByteRoom;
   readonly agents: Agents;
+  /** Whether agents have commands as tools, or had some in an earlier process. */
+  readonly runsCommands: boolean;
 }
 
 /** A server that answers, whether it stands alone or is a node of several. */

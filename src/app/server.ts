@@ -15,6 +15,7 @@ import type { StorageTally } from '../telemetry/storage-metrics.ts';
 import { Tally } from '../telemetry/tally.ts';
 import type { HttpServer } from '../wire/http-server.ts';
 import { TOKEN_FILE, TokenFile } from '../wire/token-file.ts';
+import { commandSandbox, runsCommands } from './agent-commands.ts';
 import { Brain } from './brain.ts';
 import { secureDataFolder } from './data-folder.ts';
 import { FolderMeter } from './folder-meter.ts';
@@ -41,7 +42,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     tally,
     folderMeter: new FolderMeter({ ...storeFolder(options), env, tally: tally.storage }),
     answerRoom: new ByteRoom(config.server.maxAnswerBytesInFlight),
-    agents: agentsOf(options, env),
+    ...(await agentsOf(options, env)),
   };
   const leadership = configuredStore(config).leadership?.(env, config);
   const server = leadership ? new ClusterNode(parts, leadership) : new LoneServer(parts);
@@ -54,13 +55,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 }
 
 /** Throws INVALID_PARAMS for an agent that cannot be used. */
-const agentsOf = ({ config, logger, data }: ServerOptions, env: Env): Agents =>
-  new Agents({
-    env,
-    logger,
-    agents: config.agents,
-    folders: { data: resolve(data) },
-  });
+async function agentsOf(
+  { config, logger, data }: ServerOptions,
+  env: Env,
+): Promise<Pick<ServerParts, 'agents' | 'runsCommands'>> {
+  const folder = resolve(data);
+  const sandbox = await commandSandbox(config, logger);
+  const agents = new Agents({ env, logger, agents: config.agents, folders: { data: folder }, sandbox });
+  return { agents, runsCommands: await runsCommands(env.disk, agents, folder) };
+}
 
 const storeFolder = ({ config, data }: ServerOptions) => ({
   folder: resolve(data),

@@ -16,6 +16,7 @@ import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit
 import { LAST_EVENT_ID } from '../wire/headers.ts';
 import { type ParsedError, readError } from '../wire/read-error.ts';
 import { readEvents, type SseEvent } from '../wire/sse.ts';
+import { type ApprovalList, type ApprovalQuery, allApprovals, approvalPath } from './approvals.ts';
 import {
   type BatchResult,
   type ResultsOptions,
@@ -172,9 +173,14 @@ export class OrchdClient {
     return (await this.#call<{ agents: AgentView[] }>('GET', '/v2/agents')).agents;
   }
 
-  /** The calls of tools that wait for somebody to allow them. */
-  async approvals(): Promise<readonly ApprovalView[]> {
-    return (await this.#call<{ approvals: ApprovalView[] }>('GET', '/v2/approvals')).approvals;
+  /** A page of the calls of tools that wait for somebody to allow them; `cursor` leads to the next. */
+  approvalPage(query: ApprovalQuery = {}): Promise<ApprovalList> {
+    return this.#call('GET', approvalPath(query));
+  }
+
+  /** All calls of tools that wait for somebody to allow them. */
+  approvals(): Promise<readonly ApprovalView[]> {
+    return allApprovals((query) => this.approvalPage(query));
   }
 
   approve(runId: string, answer: ApproveCall): Promise<RunView> {

@@ -2,6 +2,7 @@
 import { IsArray, IsObject, IsOptional, IsRecord, type TObject, type TSchema } from 'typebox';
 import { Check } from 'typebox/value';
 import { nearest } from '../kit/nearest.ts';
+import { OWN_TYPES } from '../model/run-jobs.ts';
 import { seatFaults } from './gateway.ts';
 import type { Issue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, type Path } from './leaves.ts';
@@ -76,8 +77,9 @@ function unknownKey(path: Path, siblings: readonly string[]): Issue {
 }
 
 /** Rules between keys; checked only when each key is right by itself. */
-function conflictIssues({ orchestrator: { queue, retry }, gateway }: RawConfig): Issue[] {
+function conflictIssues({ orchestrator: { queue, retry }, gateway, backends }: RawConfig): Issue[] {
   const issues: Issue[] = seatFaults(gateway).map(({ path, message }) => wrong(path, message));
+  issues.push(...ownTypeIssues(backends.commands));
   if (retry.max_delay_ms < retry.base_delay_ms) {
     const path = ['orchestrator', 'retry', 'max_delay_ms'];
     issues.push(wrong(path, `may not be less than base_delay_ms (${retry.base_delay_ms})`));
@@ -88,6 +90,17 @@ function conflictIssues({ orchestrator: { queue, retry }, gateway }: RawConfig):
   }
   return issues;
 }
+
+/** A command that took such jobs would answer in the place of an agent, of a tool, or of the person who allows a call. */
+const ownTypeIssues = (commands: RawConfig['backends']['commands']): Issue[] =>
+  commands.flatMap(({ types }, at) =>
+    OWN_TYPES.filter((type) => Object.hasOwn(types, type)).map((type) =>
+      wrong(
+        ['backends', 'commands', `[${at}]`, 'types', type],
+        `jobs of type ${type} belong to the runs of agents: choose another name`,
+      ),
+    ),
+  );
 
 interface SchemaFacts {
   readonly expected?: string;

@@ -11,6 +11,18 @@ export const APPROVAL_TYPE = 'approval';
 /** The types of jobs that callers cannot submit. */
 export const RUN_JOB_TYPES: readonly string[] = [TOOL_TYPE, APPROVAL_TYPE];
 
+/** The types of jobs that the brain runs itself: another backend that took one would answer in the place of an agent. */
+export const OWN_TYPES: readonly string[] = [RUN_TYPE, ...RUN_JOB_TYPES];
+
+/** The payload of a job of type TOOL_TYPE. */
+export interface ToolPayload {
+  readonly agent: string;
+  readonly tool: string;
+  readonly args: unknown;
+  /** A person has allowed this call. */
+  readonly approved?: boolean;
+}
+
 /** A call of a tool as it is shown to the person who allows it, and as it is made then. */
 export interface CallToApprove {
   readonly agent: string;

@@ -9,6 +9,7 @@ import type { Body } from '../model/body.ts';
 import type { BlobPart } from '../model/composed.ts';
 import { errorInfo, OrchdError } from '../model/errors.ts';
 import { type AskRecord, uidOf } from '../model/records.ts';
+import { MAX_CHILDREN } from '../model/waiting.ts';
 import { type Bodies, ownerOf } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
 import { type KeptState, keepState, type Lists, type StoredList, storedList } from './growing-lists.ts';
@@ -60,6 +61,7 @@ export class Outcomes {
   async #waits(outcome: AskedWait, ask: AskRecord): Promise<Outcome> {
     const { stateText, lists, continues, children, ...rest } = outcome;
     if (!isJson(stateText)) return NOT_JSON;
+    if (children.length > MAX_CHILDREN) return TOO_MANY_CHILDREN;
     const { state, stored } = lists
       ? await this.#kept(() => this.#keepLists(lists, stateText, ask, continues))
       : { state: await this.#keep(stateText), stored: [] };
@@ -143,6 +145,12 @@ export class Outcomes {
 type Success = Extract<ExecutionOutcome, { ok: true }>;
 
 const NOT_JSON: Outcome = { ok: false, error: errorInfo('WORKER_PROTOCOL', 'the result is not JSON') };
+
+/** Refused as a whole: a note for each job that is too many would make a record of megabytes. */
+const TOO_MANY_CHILDREN: Outcome = {
+  ok: false,
+  error: errorInfo('TOO_LARGE', `a job waits for at most ${MAX_CHILDREN} others at once`),
+};
 
 function isJson(text: string): boolean {
   try {

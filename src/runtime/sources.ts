@@ -1,5 +1,6 @@
 /** Passes the backends that sources add and remove to the directory and to the engine. */
 import type { Backend, BackendListener, BackendSource } from '../core/ports/backend.ts';
+import { OWN_TYPES } from '../model/run-jobs.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Loop } from './loop.ts';
 
@@ -8,6 +9,10 @@ export interface SourcesParts {
   readonly backends: BackendDirectory;
   readonly loop: Loop;
 }
+
+/** Jobs of these types are the brain's own. No source of ours has them; one of an embedding program is not believed. */
+const takesOwnTypes = ({ info: { types = [] } }: Backend): boolean =>
+  types.some((type) => OWN_TYPES.includes(type));
 
 export class Sources {
   readonly #parts: SourcesParts;
@@ -31,7 +36,7 @@ export class Sources {
     const { backends, loop } = this.#parts;
     return {
       present: (backend: Backend) => {
-        if (this.#stopped) return;
+        if (this.#stopped || takesOwnTypes(backend)) return;
         backends.put(backend);
         // A pool worker is added to the fleet by the report of its pool instead.
         if (backend.info.home === undefined) loop.post({ type: 'backend', info: backend.info });

@@ -56,6 +56,10 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:child_process'],
     reason: 'starts the keeper processes',
   },
+  'src/backends/local/command/sandbox-probe.ts': {
+    allows: ['node:child_process'],
+    reason: 'runs bubblewrap once, to see whether it works',
+  },
   'src/kit/process/identity.ts': {
     allows: ['node:fs'],
     reason: 'asks /proc which process is meant; it is no data of ours',

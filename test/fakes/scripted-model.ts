@@ -7,7 +7,8 @@ export interface Heard {
   readonly tools?: readonly object[];
 }
 
-type Call = readonly [id: string, tool: string, args: object];
+/** Arguments that are a text are sent as they are. */
+type Call = readonly [id: string, tool: string, args: object | string];
 
 /** What the model says, and the tools that it asks for. */
 export interface Said {
@@ -39,7 +40,7 @@ export class ScriptedModel {
         tool_calls: calls.map(([id, name, args]) => ({
           id,
           type: 'function',
-          function: { name, arguments: JSON.stringify(args) },
+          function: { name, arguments: typeof args === 'string' ? args : JSON.stringify(args) },
         })),
       }),
       usage: { prompt_tokens: 10, completion_tokens: 5 },

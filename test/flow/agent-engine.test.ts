@@ -44,7 +44,7 @@ test('a real model calls a real tool, hears its result and answers', async (t) =
     ],
   );
   const job = async (id: string): Promise<JobView> => (await fetch(`${url}/v2/tasks/${id}`)).json() as never;
-  const [asked, called, answered] = (await Promise.all(steps.map(({ job_id }) => job(job_id)))) as [
+  const [asked, called, answered] = (await Promise.all(steps.map(({ job_id }) => job(job_id ?? '')))) as [
     JobView,
     JobView,
     JobView,

@@ -6,6 +6,7 @@ import type { Tool } from '../../src/index.ts';
 import { SseReader } from '../../src/wire/sse.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
+import { unmarked } from '../fakes/unmarked.ts';
 import { onStores, placed, STORES, within } from './flow-kit.ts';
 import { clientOf } from './openai-kit.ts';
 
@@ -108,7 +109,9 @@ describe('a run of an agent', () => {
       assert.deepEqual([reply, error], ['well', null]);
       assert.deepEqual(order.slice(0, 2).sort(), ['left begins', 'right begins']);
       const told = (at: number) =>
-        model.heard[at]?.messages.flatMap(({ role, content }) => (role === 'tool' ? [content] : []));
+        model.heard[at]?.messages.flatMap(({ role, content }) =>
+          role === 'tool' ? [unmarked(content)] : [],
+        );
       assert.deepEqual(told(1)?.length, 5);
       assert.deepEqual(told(1)?.slice(0, 4), [
         'error: there is no tool of this name',
@@ -123,6 +126,7 @@ describe('a run of an agent', () => {
         steps.map(({ tool: name, error: code }) => [name, code]),
         [
           [undefined, undefined],
+          ['nobody', 'UNKNOWN_TOOL'],
           ['left', undefined],
           ['broken', 'TOOL_FAILED'],
           ['right', undefined],

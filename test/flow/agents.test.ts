@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
 import type { Orchestrator, Tool } from '../../src/index.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
+import { unmarked } from '../fakes/unmarked.ts';
 import { LASTING, onStores, STORES, start, within } from './flow-kit.ts';
 
 const CONFIG = `
@@ -85,7 +86,7 @@ describe('a run of an agent', () => {
       assert.deepEqual([...bench.calls].sort(), ['broken', 'left', 'right']);
       const told = model.heard[1]?.messages
         .filter(({ role }) => role === 'tool')
-        .map(({ content }) => content);
+        .map(({ content }) => unmarked(content));
       assert.deepEqual(told, ['from the left', '{"from":"the right"}', 'error: it is broken']);
       for (const id of ['r.1', 'r.2.0', 'r.2.2', 'r.3'])
         assert.equal((await brain.get(id)).state, 'succeeded');

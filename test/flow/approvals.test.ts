@@ -1,9 +1,12 @@
 /** Calls of tools that a person must allow, over HTTP and on stores that last. */
 import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
+import { allApprovals } from '../../src/client/approvals.ts';
+import { OrchdClient } from '../../src/client/client.ts';
 import type { Tool } from '../../src/index.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
+import { unmarked } from '../fakes/unmarked.ts';
 import { LASTING, onStores, placed, within } from './flow-kit.ts';
 
 const config = (waitMs = 600_000): string => `
@@ -85,7 +88,7 @@ class Site {
   async told(run: string): Promise<string[]> {
     await within(this.brain.orchestrator.wait(run));
     const { messages = [] } = this.model.heard.at(-1) ?? {};
-    return messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+    return messages.filter(({ role }) => role === 'tool').map(({ content }) => unmarked(content));
   }
 }
 
@@ -145,6 +148,32 @@ describe('a call that a person must allow', () => {
       assert.deepEqual(site.paid, []);
     },
   );
+
+  onStores('is listed on one of several pages, which the command line follows', LASTING, async (t, data) => {
+    const site = new Site('ann');
+    await site.open(t, data);
+    const runs = Array.from({ length: 5 }, (_, n) => `r${n}`);
+    for (const run of runs) await site.start(run);
+    await site.waiting(5);
+    const seen: string[] = [];
+    let cursor = '';
+    do {
+      const { body } = await site.call('GET', `/v2/approvals?limit=2${cursor && `&cursor=${cursor}`}`);
+      assert.ok(body.approvals.length <= 2);
+      seen.push(...body.approvals.map(({ run_id }: Waiting) => run_id));
+      cursor = body.cursor ?? '';
+    } while (cursor !== '');
+    assert.deepEqual([...seen].sort(), runs);
+    for (const bad of ['limit=0', 'limit=201', 'limit=x', 'cursor=x', 'before=1'])
+      assert.equal((await site.call('GET', `/v2/approvals?${bad}`)).status, 400, bad);
+    const client = new OrchdClient({ url: site.brain.url });
+    const pages: (string | undefined)[] = [];
+    const listed = await allApprovals((query) => {
+      pages.push(query.cursor);
+      return client.approvalPage({ ...query, limit: 2 });
+    });
+    assert.deepEqual([listed.map(({ run_id }) => run_id), pages.length], [seen, 3]);
+  });
 
   onStores('must be allowed in a run that began before that was asked for', LASTING, async (t, data) => {
     const asked = Promise.withResolvers<void>();

@@ -99,10 +99,7 @@ describe('agents over HTTP', () => {
       ['end', 'r', 'I have seen it', null],
     );
     const { body: view } = await call(brain, 'GET', '/v2/runs/r');
-    assert.deepEqual(
-      [view.state, view.reply, view.steps.length],
-      ['completed', 'I have seen it', 3],
-    );
+    assert.deepEqual([view.state, view.reply, view.steps.length], ['completed', 'I have seen it', 3]);
     assert.match(view.trace_id, /^[0-9a-f]{32}$/);
     const again = await start(brain, { run_id: 'r', input: 'look!' });
     assert.deepEqual([again.status, again.body.duplicate], [202, true]);

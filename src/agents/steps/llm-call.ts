@@ -2,12 +2,14 @@
 import { DEFAULT_MAX_STEPS } from '../../model/agent.ts';
 import {
   type ChatMessage,
+  fail,
   goTo,
   type Next,
   type RunState,
   type Step,
   type StepContext,
 } from '../run-state.ts';
+import { faultNotes, MAX_CALLS_PER_ANSWER } from './call-faults.ts';
 import { askModel, type ModelAnswer, takeAnswer } from './model-call.ts';
 
 const LAST_NOTE = 'This is your last step: no tools are left. Answer now, with what you know so far.';
@@ -17,11 +19,29 @@ export const llmCall: Step = (context) => {
   const taken = takeAnswer(context, 'llm_call', ask);
   if ('jobs' in taken) return taken;
   const { answer, run } = taken;
-  const messages = [...run.messages, messageOf(answer)];
-  const wantsTools = answer.toolCalls.length > 0 && !wasLast(context);
-  if (wantsTools) return goTo(run, 'tool_execution', { messages });
-  return goTo(run, 'synthesis', { messages, reply: answer.text });
+  const { text, toolCalls } = answer;
+  if (toolCalls.length > 0 && wasLast(context)) return endWithoutTools(run, answer);
+  const calls = toolCalls.slice(0, MAX_CALLS_PER_ANSWER);
+  const dropped = toolCalls.slice(MAX_CALLS_PER_ANSWER).map(() => ({ code: 'TOO_MANY_CALLS' }) as const);
+  const steps = [...run.steps, ...faultNotes(dropped)];
+  const messages = [...run.messages, messageOf({ text, toolCalls: calls })];
+  if (calls.length > 0) return goTo(run, 'tool_execution', { messages, steps });
+  return goTo(run, 'synthesis', { messages, reply: text });
 };
+
+/** The model asks for tools although it was given none, in its last step: only what it says counts. */
+function endWithoutTools(run: RunState, { text, toolCalls }: ModelAnswer): Next {
+  const refused = toolCalls.map(() => ({ code: 'NO_STEPS_LEFT' }) as const);
+  const steps = [...run.steps, ...faultNotes(refused)];
+  if (text.trim() === '')
+    return fail(
+      { ...run, steps },
+      'NO_STEPS_LEFT',
+      'the model asked for tools in its last step, and has not answered',
+    );
+  const messages = [...run.messages, messageOf({ text, toolCalls: [] })];
+  return goTo(run, 'synthesis', { messages, steps, reply: text });
+}
 
 function ask(context: StepContext): Next {
   if (wasLast(context)) return askModel(context, { event: 'llm_call', note: LAST_NOTE });

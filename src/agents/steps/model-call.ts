@@ -9,6 +9,7 @@ import {
   type StepContext,
   type StepNote,
 } from '../run-state.ts';
+import { boundedCall } from './call-faults.ts';
 
 /** The texts of answers and of tools are cut to this many characters before they are kept. */
 const MAX_TEXT = 262_144;
@@ -135,7 +136,7 @@ function fieldsOf(result: unknown): Readonly<Record<string, unknown>> {
 function answerOf(result: unknown): ModelAnswer {
   if (typeof result === 'string') return { text: cut(result), toolCalls: [] };
   const { text, tool_calls: calls } = fieldsOf(result);
-  const toolCalls = Array.isArray(calls) ? calls.filter(isToolCall) : [];
+  const toolCalls = Array.isArray(calls) ? calls.filter(isToolCall).map(boundedCall) : [];
   if (typeof text === 'string') return { text: cut(text), toolCalls };
   return { text: toolCalls.length > 0 ? '' : cut(JSON.stringify(result) ?? ''), toolCalls };
 }

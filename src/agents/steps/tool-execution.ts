@@ -10,6 +10,7 @@ import {
   type ApprovalTags,
   type CallToApprove,
   TOOL_TYPE,
+  type ToolPayload,
 } from '../../model/run-jobs.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
 import {
@@ -24,8 +25,11 @@ import {
   type StepNote,
 } from '../run-state.ts';
 import type { ToolResult } from '../tools/call.ts';
+import { cutText } from '../tools/output.ts';
+import { type CallFault, type CallFaultCode, faultNotes, refusedCall } from './call-faults.ts';
 import { askedCalls } from './llm-call.ts';
 import { cut } from './model-call.ts';
+import { markedData, toolMessage } from './tool-messages.ts';
 
 /** A call with the same arguments is made so often in a run; then the model is told to go on without it. */
 const MAX_EQUAL_CALLS = 3;
@@ -44,32 +48,58 @@ function callTools(context: StepContext): Next {
   const { run } = context;
   const sorted: Sorted = { jobs: [], asked: [], refusals: [], made: [...run.made] };
   const seen = new Set<string>();
-  for (const call of askedCalls(run)) {
-    const refusal = seen.has(call.id)
-      ? 'the id of this call was used before in the same answer'
-      : sort(context, call, sorted);
+  const faults: { readonly tool: string; readonly code: CallFaultCode }[] = [];
+  const calls = askedCalls(run).map((asked) => {
+    // Servers of models refuse a conversation in which two calls have the same id.
+    const call = { ...asked, id: unusedId(asked.id, seen) };
+    const refusal = call.id === asked.id ? sort(context, call, sorted) : DUPLICATE_ID;
     seen.add(call.id);
-    if (refusal !== undefined) sorted.refusals.push(toolMessage(call.id, `error: ${refusal}`));
-  }
+    if (!refusal) return call;
+    sorted.refusals.push(toolMessage(call.id, `error: ${refusal.message}`));
+    faults.push({ tool: call.function.name, code: refusal.code });
+    return refusedCall(call);
+  });
   const { jobs, asked, refusals, made } = sorted;
-  const messages = [...run.messages, ...refusals];
-  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, made });
-  return { run: { ...run, messages, made, asked, step: run.step + 1 }, jobs };
+  const answer = { ...(run.messages.at(-1) as ChatMessage), tool_calls: calls };
+  const messages = [...run.messages.slice(0, -1), answer, ...refusals];
+  const steps = [...run.steps, ...faultNotes(faults)];
+  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, made, steps });
+  return { run: { ...run, messages, made, steps, asked, step: run.step + 1 }, jobs };
 }
 
+function unusedId(id: string, used: ReadonlySet<string>): string {
+  let unused = id;
+  for (let n = 2; used.has(unused); n++) unused = `${id}-${n}`;
+  return unused;
+}
+
+const fault = (code: CallFaultCode, message: string): CallFault => ({ code, message });
+
+const DUPLICATE_ID = fault('DUPLICATE_CALL_ID', 'the id of this call was used before in the same answer');
+
+/** A tool that the agent does not have. */
+const missing = (wasThere: boolean): CallFault =>
+  wasThere
+    ? fault('TOOL_GONE', 'the agent may no longer use this tool')
+    : fault('UNKNOWN_TOOL', 'there is no tool of this name');
+
 /** Adds the job of the call; returns why there is none. */
-function sort(context: StepContext, call: ToolCall, sorted: Sorted): string | undefined {
+function sort(context: StepContext, call: ToolCall, sorted: Sorted): CallFault | undefined {
   const { tools } = context;
   const { agent } = context.run;
   const { name, arguments: text } = call.function;
   const most = agent.parallel_tools ?? DEFAULT_PARALLEL_TOOLS;
-  if (sorted.jobs.length >= most) return `at most ${most} tools are called at once: ask for it again`;
+  if (sorted.jobs.length >= most)
+    return fault('TOO_MANY_CALLS', `at most ${most} tools are called at once: ask for it again`);
   const checked = tools.check(name, text);
-  if (!checked) return 'there is no tool of this name';
-  if (!checked.ok) return checked.message;
+  if (!checked) return missing(agent.tools?.includes(name) === true);
+  if (!checked.ok) return fault('INVALID_ARGUMENTS', checked.message);
   const hash = callHash(name, checked.args);
   if (timesMade(sorted.made, hash) >= MAX_EQUAL_CALLS)
-    return `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`;
+    return fault(
+      'TOO_MANY_EQUAL_CALLS',
+      `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`,
+    );
   sorted.made.push(hash);
   const place = jobId(context, sorted.jobs.length);
   const needsApproval = tools.needsApproval(name);
@@ -85,18 +115,25 @@ const timesMade = (made: readonly string[], hash: string): number =>
 
 const jobId = ({ runId, run }: StepContext, at: number): string => `${runId}.${run.step + 1}.${at}`;
 
-function toolJob({ run, priority, tools }: StepContext, id: string, tool: string, args: unknown): ChildJob {
+function toolJob(
+  { run, priority, tools }: StepContext,
+  id: string,
+  tool: string,
+  args: unknown,
+  approved = false,
+): ChildJob {
   const isEffectful = tools.effectOf(tool) === 'effectful';
   return {
     job_id: id,
     type: TOOL_TYPE,
+    backend: tools.backendOf(tool),
     priority,
     tags: { agent: run.agent.name, event: 'tool_call', tool },
     timeout_ms: tools.timeoutOf(tool),
     // A call that may have been made is not made again where that would do it twice: a person decides.
     on_unknown: isEffectful ? 'hold' : 'retry',
     max_tries: isEffectful ? 1 : 3,
-    payload: { agent: run.agent.name, tool, args },
+    payload: { agent: run.agent.name, tool, args, ...(approved && { approved }) } satisfies ToolPayload,
   };
 }
 
@@ -128,14 +165,14 @@ function takeResults(context: StepContext): Next {
     const { toApprove, ...rest } = each;
     if (toApprove && approvalIn(call)?.approved) {
       const id = jobId(context, jobs.length);
-      jobs.push(toolJob(context, id, each.tool, toApprove.args));
+      jobs.push(toolJob(context, id, each.tool, toApprove.args, true));
       asked.push({ ...rest, jobId: id });
       continue;
     }
     const isInDoubt = mayBeDone(context, each.tool, call);
     // No such call is made again.
     if (isInDoubt) while (timesMade(made, each.hash) < MAX_EQUAL_CALLS) made.push(each.hash);
-    const text = toApprove ? deniedText(call) : textOf(call);
+    const text = toApprove ? deniedText(call) : textOf(call, context.tools.outputBytesOf(each.tool));
     messages.push(toolMessage(each.callId, isInDoubt ? text + MAY_BE_DONE : text));
     steps.push(stepNote(each, call));
   }
@@ -152,25 +189,30 @@ function deniedText(call: EndedCall | undefined): string {
 }
 
 /** The text for the model about a call that has ended. A person may have settled the call, with any result. */
-function textOf(call: EndedCall | undefined): string {
+function textOf(call: EndedCall | undefined, maxBytes: number | undefined): string {
   if (!call) return 'error: the result of this call is no longer kept';
-  if (call.error) return `error: ${call.error.message}`;
+  if (call.error) return `error:\n${markedData(cut(call.error.message))}`;
   const { result } = call;
   if (result === null || result === undefined) return 'done';
-  if (typeof result === 'string') return cut(result);
+  if (typeof result === 'string') return markedData(cut(result));
   const { ok = true, text } = result as { ok?: unknown; text?: unknown };
-  const said = cut(typeof text === 'string' ? text : JSON.stringify(result));
-  return ok === false ? `error: ${said}` : said;
+  const whole = cut(typeof text === 'string' ? text : JSON.stringify(result));
+  const said = markedData(maxBytes === undefined ? whole : cutText(whole, maxBytes));
+  return ok === false ? `error:\n${said}` : said;
 }
 
 /** True for a call with an effect that was given up while it ran: it may have been done all the same. */
 function mayBeDone({ tools }: StepContext, tool: string, call: EndedCall | undefined): boolean {
   if (tools.effectOf(tool) !== 'effectful') return false;
+  if (call?.error) return GIVEN_UP.includes(call.error.code);
   const { why, started } = (call?.result ?? {}) as Partial<Extract<ToolResult, { ok: false }>>;
   return why !== undefined && why !== 'failed' && started === true;
 }
 
-const MAY_BE_DONE = '. It may have been done all the same: do not call it again';
+/** The errors of a job that was stopped while it ran. */
+const GIVEN_UP: readonly string[] = ['WORKER_TIMEOUT', 'CANCELLED'];
+
+const MAY_BE_DONE = '\nIt may have been done all the same: do not call it again';
 
 function stepNote({ jobId, tool }: AskedTool, call: EndedCall | undefined): StepNote {
   const { ok, approved } = (call?.result ?? {}) as Partial<ToolResult & Approval>;
@@ -184,9 +226,3 @@ function stepNote({ jobId, tool }: AskedTool, call: EndedCall | undefined): Step
     ...(error !== undefined && { error }),
   };
 }
-
-const toolMessage = (callId: string, content: string): ChatMessage => ({
-  role: 'tool',
-  tool_call_id: callId,
-  content,
-});

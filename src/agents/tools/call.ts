@@ -23,10 +23,10 @@ export interface CallLimits {
 }
 
 /**
- * `failed`: the tool threw. `timeout` and `cancelled`: the call was given up, so that it is not known whether the tool has
- * done its work, unless `started` is false.
+ * `failed`: the tool threw. `timeout`, `cancelled` and `output` (a command that wrote too much): the call was given up, so
+ * that it is not known whether the tool has done its work, unless `started` is false.
  */
-export type ToolFailure = 'failed' | 'timeout' | 'cancelled';
+export type ToolFailure = 'failed' | 'timeout' | 'cancelled' | 'output';
 
 export type ToolResult =
   | { readonly ok: true; readonly text: string }

@@ -42,12 +42,15 @@ const plain: RequestListener = (_request, response) => {
 
 type Resolve = NonNullable<HttpGetOptions['resolve']>;
 
-/** A host of the list whose name leads to this machine, as the tests need it. */
-const OWN: AllowedHost = { host: 'docs.example', allowPrivate: true };
+/** The host of the URL as an entry of the list, with its port and any address, as the tests need it. */
+const own = (url: string): AllowedHost => ({
+  host: URL.parse(url)?.host ?? 'docs.example',
+  allowPrivate: true,
+});
 
 function ask(
   url: string,
-  hosts: readonly AllowedHost[] = [OWN],
+  hosts: readonly AllowedHost[] = [own(url)],
   resolve: Resolve = async () => [LOOPBACK],
   signal = new AbortController().signal,
 ): Promise<ToolResult> {
@@ -142,7 +145,7 @@ describe('an answer', TIMEOUT, () => {
     const job = new AbortController();
     const { port } = await serve(t, () => job.abort());
     assert.equal(
-      await refusal(ask(`http://docs.example:${port}/`, [OWN], undefined, job.signal)),
+      await refusal(ask(`http://docs.example:${port}/`, undefined, undefined, job.signal)),
       'the call was cancelled',
     );
   });
@@ -212,10 +215,29 @@ describe('a host', TIMEOUT, () => {
     assert.equal(asked.length, 4);
   });
 
+  test('is asked at the ports 80 and 443, or at the port that its entry names', async () => {
+    const hosts = [{ host: 'docs.example' }, { host: 'api.example:8443' }, { host: '*.wiki.example:81' }];
+    const resolve: Resolve = async () => {
+      throw new Error('no such host');
+    };
+    for (const [url, isAsked] of [
+      ['http://docs.example/', true],
+      ['https://docs.example/', true],
+      ['https://docs.example:80/', true],
+      ['http://docs.example:8080/', false],
+      ['https://docs.example:8443/', false],
+      ['https://api.example:8443/', true],
+      ['https://api.example/', false],
+      ['http://a.wiki.example:81/', true],
+      ['http://a.wiki.example/', false],
+    ] as const)
+      assert.match(await refusal(ask(url, hosts, resolve)), isAsked ? /resolved/ : /not on the list/, url);
+  });
+
   test('with a private address is not connected to, though it is listed', async (t) => {
     const { port, requests } = await serve(t, plain);
     const url = `http://docs.example:${port}/`;
-    const listed = [{ host: 'docs.example' }];
+    const listed = [{ host: `docs.example:${port}` }];
     for (const addresses of [
       [LOOPBACK],
       [{ address: '::ffff:127.0.0.1', family: 6 }],
@@ -225,11 +247,11 @@ describe('a host', TIMEOUT, () => {
     ])
       assert.match(await refusal(ask(url, listed, async () => addresses)), /an address of a private network/);
     assert.match(
-      await refusal(ask(`http://127.0.0.1:${port}/`, [{ host: '127.0.0.1' }], never)),
+      await refusal(ask(`http://127.0.0.1:${port}/`, [{ host: `127.0.0.1:${port}` }], never)),
       /an address of a private network/,
     );
     assert.equal(requests.length, 0);
-    const exact = { host: '127.0.0.1', allowPrivate: true };
+    const exact = { host: `127.0.0.1:${port}`, allowPrivate: true };
     assert.equal((await resultOf(ask(`http://127.0.0.1:${port}/`, [exact], never))).text, 'hello');
   });
 
@@ -240,7 +262,7 @@ describe('a host', TIMEOUT, () => {
       lookups++;
       return lookups === 1 ? [LOOPBACK] : [{ address: '127.0.0.2', family: 4 }];
     };
-    assert.equal((await resultOf(ask(`http://docs.example:${port}/`, [OWN], flipping))).text, 'hello');
+    assert.equal((await resultOf(ask(`http://docs.example:${port}/`, undefined, flipping))).text, 'hello');
     assert.deepEqual([lookups, requests.length], [1, 1]);
   });
 
@@ -248,7 +270,7 @@ describe('a host', TIMEOUT, () => {
     const { port, requests } = await serve(t, plain);
     const [tool] = httpGetTools({
       timers,
-      hosts: [{ host: 'docs.example' }],
+      hosts: [{ host: `docs.example:${port}` }],
       resolve: async () => [LOOPBACK],
     });
     const context = { signal: new AbortController().signal, jobId: 'a', tenant: 'default' };
@@ -283,7 +305,11 @@ describe('the list of hosts', () => {
       '*.com',
       '**.a.example',
       'a.*.example',
-      'a.example:80',
+      'a.example:0',
+      'a.example:65536',
+      'a.example:',
+      'a.example:80:80',
+      '*:80',
       'http://a.example',
       '*.1.1.1.1',
       '10.0.0.0/8',

@@ -1,7 +1,7 @@
 /**
  * Reads a page of the web for a model.
  *
- * G1  Only hosts of the list are asked, by http or https, without credentials, body or headers of the model.
+ * G1  Only hosts and ports of the list are asked, by http or https, without credentials, body or headers of the model.
  * G2  The addresses of the host are checked when they are resolved for the connection, and the connection uses these
  *     addresses and no others (O1 of wire/outbound.ts): a name that leads into a private network, or that does so at the
  *     next lookup, is not asked.
@@ -75,8 +75,10 @@ function allowedUrl(text: string, hosts: AllowedHosts): AllowedUrl {
   if (url.username !== '' || url.password !== '')
     throw new Error('"url" may not contain a user name or password');
   const host = normalized(url.hostname);
-  const addresses = hosts.addressesOf(host);
-  if (!addresses) throw new Error(`the host "${host.slice(0, 200)}" is not on the list of allowed hosts`);
+  const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
+  const addresses = hosts.addressesOf(host, port);
+  if (!addresses)
+    throw new Error(`the host "${host.slice(0, 200)}" with port ${port} is not on the list of allowed hosts`);
   // An address in the URL is never resolved, so that G2 would not see it.
   if (isIP(host) > 0) checkAddresses(host, [host], addresses);
   return { url, addresses };

@@ -71,7 +71,17 @@ function registered(tool: Tool): RegisteredTool {
   const { name, description } = tool;
   const parameters = plainSchema(name, tool.parameters);
   const definition = { type: 'function', function: { name, description, parameters } } as const;
-  return { tool, check: argumentsCheck({ name, parameters }), definition: deepFrozen(definition) };
+  return { tool, check: checkOf(tool, parameters), definition: deepFrozen(definition) };
+}
+
+function checkOf({ name, checkArguments }: Tool, parameters: JsonSchema): ArgumentsCheck {
+  const check = argumentsCheck({ name, parameters });
+  if (!checkArguments) return check;
+  return (text) => {
+    const checked = check(text);
+    const message = checked.ok ? checkArguments(checked.args) : undefined;
+    return message === undefined ? checked : { ok: false, message };
+  };
 }
 
 interface ToolFault {

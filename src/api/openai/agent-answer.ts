@@ -122,12 +122,10 @@ async function completedRun(
     const code = isErrorCode(error.code) ? error.code : 'EXECUTION_FAILED';
     throw new OrchdError(code, error.message, { jobId });
   }
-  const calls = steps.filter(({ event }) => event !== 'tool_call');
-  const usage = await usageOf(
-    orchestrator,
-    tenant,
-    calls.map(({ job_id }) => job_id),
+  const calls = steps.flatMap(({ event, job_id }) =>
+    event === 'tool_call' || job_id === undefined ? [] : [job_id],
   );
+  const usage = await usageOf(orchestrator, tenant, calls);
   return { text: reply, reasoning: undefined, finishReason: 'stop', toolCalls: [], usage };
 }
 

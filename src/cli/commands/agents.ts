@@ -46,18 +46,22 @@ function named(list: readonly AgentView[], name: string | undefined): readonly A
   throw new UnknownId(`there is no agent "${name}"`, '`orchd agents` lists the agents.');
 }
 
-const rowOf = ({ name, model, version, tools, description = '' }: AgentView): string[] => [
-  name,
-  model,
-  version,
-  tools.join(',') || '-',
-  description,
-];
+/** A tool with `!` is a command that is not confined: each call of it must be allowed. */
+const toolText = (tool: string, { unconfined = [] }: AgentView): string =>
+  unconfined.includes(tool) ? `${tool}!` : tool;
 
-function agentText({ name, model, version, tools, description }: AgentView): string {
+const rowOf = (agent: AgentView): string[] => {
+  const { name, model, version, tools, description = '' } = agent;
+  return [name, model, version, tools.map((tool) => toolText(tool, agent)).join(',') || '-', description];
+};
+
+function agentText({ name, model, version, tools, unconfined = [], description }: AgentView): string {
   const lines = [
     ['model', model],
     ['tools', tools.join(', ') || 'none'],
+    ...(unconfined.length === 0
+      ? []
+      : [['to allow', `${unconfined.join(', ')}: bubblewrap does not work there`]]),
     ['version', version],
     ...(description === undefined ? [] : [['about', description]]),
   ];

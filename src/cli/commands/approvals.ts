@@ -22,10 +22,20 @@ export const approvals: Command = {
   options,
   async run(args, terminal) {
     noPositionals(args.positionals);
-    const list = await connect(args).approvals();
-    if (flagOf(args.values, 'json')) for (const each of list) terminal.printData(JSON.stringify(each));
-    else if (list.length === 0) terminal.complain('no call of a tool waits for somebody to allow it.');
-    else for (const each of list) terminal.print(approvalText(each));
+    const isJson = flagOf(args.values, 'json');
+    const client = connect(args);
+    let shown = 0;
+    let cursor: string | undefined;
+    do {
+      const page = await client.approvalPage(cursor === undefined ? {} : { cursor });
+      for (const each of page.approvals) {
+        if (isJson) terminal.printData(JSON.stringify(each));
+        else terminal.print(approvalText(each));
+      }
+      shown += page.approvals.length;
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    if (shown === 0 && !isJson) terminal.complain('no call of a tool waits for somebody to allow it.');
     return EXIT.ok;
   },
 };

@@ -15,7 +15,7 @@ export interface BackendInfo {
   readonly name: string;
   readonly kind: string;
   readonly slots: number;
-  /** The job types that it runs; undefined means any. */
+  /** The job types that it runs; undefined means any but OWN_TYPES of model/run-jobs.ts. */
   readonly types: readonly string[] | undefined;
   /** The models that it has; undefined means that it only runs jobs without a model. */
   readonly models: readonly string[] | undefined;

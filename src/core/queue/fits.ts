@@ -1,11 +1,13 @@
 /** Tells which backends can run which jobs. */
+import { OWN_TYPES } from '../../model/run-jobs.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { Need } from './lane.ts';
 
 /** Whether a backend can run the jobs of a lane. */
 export function fits(need: Need, info: BackendInfo): boolean {
   if (need.kind !== undefined && need.kind !== info.kind) return false;
-  if (info.types !== undefined && !info.types.includes(need.type)) return false;
+  if (info.types === undefined ? OWN_TYPES.includes(need.type) : !info.types.includes(need.type))
+    return false;
   // A worker (`home` is set) and an upstream run only jobs that name their model.
   if (need.model === undefined ? info.home !== undefined || info.hasForeignModels : !hasModel(need, info))
     return false;

@@ -2,7 +2,8 @@
 import { Type } from 'typebox';
 import { AGENT_NAME, RunRequest } from '../agent.ts';
 import { SPEC_FIELDS } from '../job-spec.ts';
-import { JobCost, JobView } from './jobs.ts';
+import { ListRequest } from '../submit.ts';
+import { JobCost, JobPage, JobView } from './jobs.ts';
 import { answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
@@ -40,6 +41,12 @@ export const AgentView = answerObject('Agent', {
   description: optional(Type.String()),
   model: Type.String({ description: 'The model, or the route, that it asks' }),
   tools: Type.Array(Type.String()),
+  unconfined: optional(
+    Type.Array(Type.String(), {
+      description:
+        'Those of its tools that are commands and run without bubblewrap, which does not work on the machine: each call must be allowed',
+    }),
+  ),
   version: Type.String({ description: 'Another one after every change of the agent' }),
 });
 export type AgentView = Shape<typeof AgentView>;
@@ -63,12 +70,19 @@ export type RunStateName = (typeof RUN_STATES)[number];
 
 const StepView = Type.Object({
   event: Type.Enum(['plan', 'llm_call', 'tool_call']),
-  job_id: Type.String(),
+  job_id: optional(
+    Type.String({
+      description: 'Absent for calls of tools that were asked for and not made: `error` says why',
+    }),
+  ),
   model: optional(Type.String()),
   tool: optional(Type.String()),
   duration_ms: Type.Number(),
   tokens_used: optional(Type.Integer()),
   error: optional(Type.String({ description: 'The code of what went wrong' })),
+  count: optional(
+    Type.Integer({ description: 'How many calls of one answer were not made for this reason' }),
+  ),
 });
 
 export const RunView = answerObject('Run', {
@@ -109,7 +123,21 @@ export const ApprovalView = answerObject('Approval', {
 });
 export type ApprovalView = Shape<typeof ApprovalView>;
 
-export const ApprovalList = answerObject('ApprovalList', { approvals: Type.Array(ApprovalView) });
+/** Each call is read with its arguments, so that a page has fewer than one of jobs. */
+const MAX_APPROVALS = 200;
+
+export const ApprovalQuery = requestObject({
+  limit: optional(
+    Type.Integer({ minimum: 1, maximum: MAX_APPROVALS, description: 'Maximum number of calls per page' }),
+  ),
+  cursor: ListRequest.properties.cursor,
+});
+export type ApprovalQuery = Shape<typeof ApprovalQuery>;
+
+export const ApprovalList = answerObject('ApprovalList', {
+  approvals: Type.Array(ApprovalView),
+  cursor: JobPage.properties.cursor,
+});
 export type ApprovalList = Shape<typeof ApprovalList>;
 
 export const ApproveCall = requestObject({

@@ -56,7 +56,13 @@ import {
   type TokenPaths,
 } from './layout.ts';
 import { openLayout } from './open-layout.ts';
-import { COMMAND_DEFAULTS, type CommandBackendOptions, type CommandType, checkOptions } from './options.ts';
+import {
+  COMMAND_DEFAULTS,
+  type CommandBackendOptions,
+  checkOptions,
+  commandFor,
+  type OfferedCommand,
+} from './options.ts';
 import { endOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
@@ -274,12 +280,14 @@ export class CommandBackend extends Service implements Backend {
     const { types, slots = COMMAND_DEFAULTS.slots } = this.#options;
     const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
     if (!type) return refused(`this backend runs no jobs of type "${offer.ask.spec.type}"`);
+    const command = commandFor(type, offer, paths.work);
+    if (command instanceof OrchdError) return { is: 'refused', error: command.info() };
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
     // The slot is taken before the launch, so that two concurrent offers do not take the same one.
     this.#running.add(paths.name);
-    const spec = this.#spec(offer, type, paths);
-    const reply = await this.#keeper.run(spec, offer.payloadText, this.#registry.id);
+    const spec = this.#spec(offer, command, paths);
+    const reply = await this.#keeper.run(spec, command.input ?? offer.payloadText, this.#registry.id);
     if (reply.is === 'accepted') return reply;
     this.#running.delete(paths.name);
     const concurrent = await this.#formerReply(offer, paths);
@@ -296,7 +304,7 @@ export class CommandBackend extends Service implements Backend {
     return isOtherBody(state.owner?.hash, ask.hash) ? { is: 'conflict' } : { is: 'accepted' };
   }
 
-  #spec({ token, ask, attempt }: Offer, type: CommandType, { name }: TokenPaths): CommandSpec {
+  #spec({ token, ask, attempt }: Offer, type: OfferedCommand, { name }: TokenPaths): CommandSpec {
     const { maxOutputBytes } = this.#options;
     const traceparent = traceparentOf(uidOf(ask.tenant, ask.id), ask, attempt);
     return {
@@ -317,7 +325,8 @@ export class CommandBackend extends Service implements Backend {
         ...markVariable(markOf(this.#registry.id, name)),
       },
       split: type.split ?? COMMAND_DEFAULTS.split,
-      timeoutMs: ask.spec.timeout_ms,
+      timeoutMs: type.timeoutMs ?? ask.spec.timeout_ms,
+      ...(type.timeoutMs !== undefined && { isOwnTimeout: true }),
       maxOutputBytes: maxOutputBytes ?? COMMAND_DEFAULTS.maxOutputBytes,
       offeredAt: this.#env.clock.now(),
     };
@@ -344,7 +353,7 @@ export class CommandBackend extends Service implements Backend {
   #endOf(paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
     this.#running.delete(paths.name);
     this.#kills.ended(paths.name);
-    return endOf(this.#env.disk, paths.stdout, exit);
+    return endOf(this.#env.disk, paths.stdout, exit, this.#options.outcomeOf);
   }
 
   async #exitOf(paths: TokenPaths, checkAlive: boolean): Promise<ExitRecord | undefined> {

@@ -21,6 +21,8 @@ export interface CommandSpec {
   readonly env: Readonly<Record<string, string>>;
   readonly split: Split;
   readonly timeoutMs: number | undefined;
+  /** Nobody else stops the command at its timeout, so that its keeper does at once. */
+  readonly isOwnTimeout?: boolean | undefined;
   readonly maxOutputBytes: number;
   readonly offeredAt: number;
 }

@@ -182,6 +182,7 @@ export class Keeper {
       split: spec.split,
       started_at: Date.now(),
       timeout_ms: spec.timeoutMs,
+      ...(spec.isOwnTimeout && { own_timeout: true }),
       max_output_bytes: spec.maxOutputBytes,
     };
   }

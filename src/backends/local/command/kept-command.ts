@@ -77,8 +77,9 @@ export class KeptCommand {
     this.#execution = execution;
     this.#paths = execution.paths;
     this.#leftovers = leftovers;
-    const { timeout_ms, max_output_bytes, started_at = 0 } = execution.owner ?? {};
-    const leftMs = started_at - Date.now() + (timeout_ms ?? Number.POSITIVE_INFINITY) + TIMEOUT_BACKSTOP_MS;
+    const { timeout_ms, own_timeout, max_output_bytes, started_at = 0 } = execution.owner ?? {};
+    const timeoutMs = (timeout_ms ?? Number.POSITIVE_INFINITY) + (own_timeout ? 0 : TIMEOUT_BACKSTOP_MS);
+    const leftMs = started_at - Date.now() + timeoutMs;
     this.#deadline = performance.now() + Math.max(0, leftMs);
     this.#output = new OutputWatch(execution.paths, max_output_bytes ?? Number.POSITIVE_INFINITY);
   }

@@ -38,6 +38,8 @@ export interface OwnerRecord extends ProcessIdentity {
   readonly split: Split;
   readonly started_at: number;
   readonly timeout_ms?: number | undefined;
+  /** The keeper stops the command at `timeout_ms`; otherwise only if no brain has done so by then. */
+  readonly own_timeout?: true | undefined;
   readonly max_output_bytes?: number;
 }
 

@@ -1,7 +1,8 @@
 /** The options of a command backend, and their check. */
+import type { ExecutionOutcome, Offer } from '../../../core/ports/backend.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { Labels } from '../../../model/records.ts';
-import type { Split } from './layout.ts';
+import type { ExitWhy, Split } from './layout.ts';
 
 export interface CommandType {
   /** The program and its arguments, passed without a shell. */
@@ -14,6 +15,34 @@ export interface CommandType {
   readonly split?: Split;
 }
 
+/** A command that is made for one offer. */
+export interface OfferedCommand extends CommandType {
+  /** Its standard input, in place of the payload of the job. */
+  readonly input?: string;
+  /** It is stopped after this time, by its keeper; by default at the timeout of the job, by the brain. */
+  readonly timeoutMs?: number;
+}
+
+/** Makes the command for an offer. Throws an OrchdError for an offer that is refused. `work`: its own empty folder. */
+export type CommandOf = (offer: Offer, work: string) => OfferedCommand;
+
+/** The command for an offer, or why it is refused. */
+export function commandFor(
+  type: CommandType | CommandOf,
+  offer: Offer,
+  work: string,
+): OfferedCommand | OrchdError {
+  try {
+    return typeof type === 'function' ? type(offer, work) : type;
+  } catch (error) {
+    if (error instanceof OrchdError) return error;
+    throw error;
+  }
+}
+
+/** Changes the outcome that follows from how a command ended. */
+export type CommandOutcome = (outcome: ExecutionOutcome, why: ExitWhy) => ExecutionOutcome;
+
 export interface CommandBackendOptions {
   /** The cluster node on whose machine the commands run. */
   readonly node?: string | undefined;
@@ -22,7 +51,8 @@ export interface CommandBackendOptions {
   readonly folder: string;
   /** Maximum number of concurrent commands; 1 by default. */
   readonly slots?: number;
-  readonly types: Readonly<Record<string, CommandType>>;
+  readonly types: Readonly<Record<string, CommandType | CommandOf>>;
+  readonly outcomeOf?: CommandOutcome;
   readonly labels?: Labels;
   readonly models?: readonly string[];
   /** Whether a second execution would cost money. */
@@ -62,7 +92,9 @@ export function checkOptions({
   };
   if (folder === '') wrong('it needs a folder');
   if (!Number.isSafeInteger(slots) || slots < 1) wrong('slots must be a whole number of at least 1');
-  for (const [type, { argv, env = {}, split }] of Object.entries(types)) {
+  for (const [type, made] of Object.entries(types)) {
+    if (typeof made === 'function') continue;
+    const { argv, env = {}, split } = made;
     const isText = (part: unknown): boolean => typeof part === 'string' && !part.includes('\0');
     if (!Array.isArray(argv) || argv.length === 0 || argv[0] === '' || !argv.every(isText))
       wrong(`types.${type}.argv must be a list of texts that begins with a program`);

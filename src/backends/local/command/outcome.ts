@@ -4,6 +4,7 @@ import type { ExecutionEnd, ExecutionOutcome } from '../../../core/ports/backend
 import type { Disk } from '../../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
 import { type ExitRecord, MAX_RESULT_BYTES } from './layout.ts';
+import type { CommandOutcome } from './options.ts';
 import { characterEnd } from './splitter.ts';
 import { isTransientStart } from './start-errors.ts';
 
@@ -23,10 +24,15 @@ const SIGNAL_EXIT = 128;
  * The outcome is unknown where the command was cut off by somebody else, or nobody saw its end: it may
  * have done all of its work before that.
  */
-export async function endOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionEnd> {
+export async function endOf(
+  disk: Disk,
+  stdout: string,
+  exit: ExitRecord,
+  changed: CommandOutcome = (outcome) => outcome,
+): Promise<ExecutionEnd> {
   const why = unknownBy(exit);
   if (why !== undefined) return { is: 'forgotten', why };
-  return { is: 'ended', outcome: await outcomeOf(disk, stdout, exit) };
+  return { is: 'ended', outcome: changed(await outcomeOf(disk, stdout, exit), exit.why) };
 }
 
 function unknownBy({ why, code, signal }: ExitRecord): string | undefined {
