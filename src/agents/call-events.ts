@@ -7,7 +7,7 @@ import type { JobEvent } from '../runtime/job-events.ts';
 import { wordId } from './run-place.ts';
 
 export interface RunEvent {
-  /** Where to resume (run-place.ts); `end` for the last one. */
+  /** The place after which a reader resumes (run-place.ts); `end` for the last event. */
   readonly id?: string;
   readonly event:
     | 'queued'
@@ -22,7 +22,7 @@ export interface RunEvent {
   readonly data: unknown;
 }
 
-/** What the stream of a run is made of. */
+/** The reads from which the stream of a run is made. */
 export interface RunSources {
   /** Follows a job; `after` is the id of the last event that was received. */
   follow(jobId: string, after?: string): AsyncGenerator<JobEvent>;

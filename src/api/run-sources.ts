@@ -1,4 +1,4 @@
-/** What the stream of a run reads from the brain, for one caller. */
+/** The reads of the brain from which the stream of a run is made, for one caller. */
 import type { RunSources } from '../agents/call-events.ts';
 import type { Env } from '../kit/env/env.ts';
 import { pause } from '../kit/pause.ts';

@@ -1,4 +1,4 @@
-/** One stream of the values of several. */
+/** Merges several streams of values into one. */
 
 interface Arrival<T> {
   readonly source: AsyncGenerator<T>;

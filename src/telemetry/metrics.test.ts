@@ -99,6 +99,7 @@ function eventful(): Counted {
   const route = { method: 'GET', path: '/v2/tasks/:id' } as Route;
   tally.http.answered({ route, method: 'GET', status: 200, isStream: false, tookMs: 1 });
   tally.http.bodyRefused('TOO_LARGE');
+  tally.runs.step({ event: 'llm_call', role: 'primary', outcome: 'succeeded' }, 1);
   tally.storage.synced('log', 1);
   tally.storage.sizes = { parts: new Map([['log', 1]]), freeBytes: 1 };
   return kit;

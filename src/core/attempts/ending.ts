@@ -45,7 +45,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   const usage = outcome.usage && countsIn(outcome.usage);
   const isPartial = outcome.ok !== true && outcome.usage?.isPartial === true;
   const billed = billOfEnd(turn, entry, attempt, usage, isPartial);
-  const label = outcome.ok === true || outcome.ok === 'waits' ? outcome.label : undefined;
+  const label = labelOf(entry, attempt, outcome);
   turn.put('attempt', token, end(attempt, turn.now, how, { error, usage, label, ...billed }), how);
   const hasTimedOut = outcome.ok === 'cancelled' && attempt.kill?.why === 'timeout';
   if (hasTimedOut) noteTimeout(turn, entry, attempt.backend);
@@ -64,6 +64,12 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
 
 /** The name of each end of an execution, in its record. */
 const ENDS = { true: 'succeeded', false: 'failed', cancelled: 'cancelled', waits: 'waits' } as const;
+
+/** A job that is to end does not wait: what its execution says of its work did not come to be. */
+function labelOf({ job }: JobEntry, { kill }: AttemptRecord, outcome: RunOutcome): string | undefined {
+  if (outcome.ok === true) return outcome.label;
+  return outcome.ok === 'waits' && !job.cancel && !kill ? outcome.label : undefined;
+}
 
 /** The execution asks to wait. A job that is to end does not wait. */
 function beginWait(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: Waits): void {
