@@ -28,6 +28,7 @@ import { poolRoutes } from './pools.ts';
 import { priceRoutes } from './prices.ts';
 import { runRoutes } from './runs.ts';
 import { seatRoutes } from './seats.ts';
+import { sessionListRoutes } from './session-lists.ts';
 import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
@@ -74,6 +75,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...approvalRoutes(orchestrator),
     ...runRoutes({ orchestrator, agents: options.agents, env, heartbeatMs, openStreams, newId }),
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
+    ...sessionListRoutes(orchestrator),
     ...sessionRoutes(orchestrator, newId),
     ...limitRoutes(orchestrator),
     ...modelRouteRoutes(orchestrator),

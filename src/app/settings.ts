@@ -36,6 +36,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
     historyMs: retention.historyMs,
     usageMs: retention.usageMs,
     purgeIntervalMs: PURGE_INTERVAL_MS,
+    sessions: config.sessions,
     drainMs: DRAIN_MS,
   };
 }

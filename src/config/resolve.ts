@@ -75,6 +75,10 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       auditBytes: retention.audit_bytes,
       usageMs: toMs(retention.usage_sec),
     },
+    sessions: {
+      archiveAfterMs: toMs(raw.sessions.archive_after_sec),
+      keepMs: retention.sessions_sec === 0 ? Number.POSITIVE_INFINITY : toMs(retention.sessions_sec),
+    },
     leases: {
       ttlMs: toMs(leases.ttl_sec),
       gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),

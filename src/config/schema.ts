@@ -137,6 +137,8 @@ export const ConfigSchema = section({
       audit_sec: keepSec(7 * DAY_SEC),
       audit_bytes: bytes(1024 * MIB),
       usage_sec: keepSec(400 * DAY_SEC),
+      // 0: until they are deleted.
+      sessions_sec: keepSec(0),
     }),
   }),
   server: section({
@@ -179,6 +181,7 @@ export const ConfigSchema = section({
   sessions: section({
     // 0: as many as they like.
     token_budget: integer(0, 0, Number.MAX_SAFE_INTEGER),
+    archive_after_sec: Type.Number({ default: DAY_SEC, minimum: 1, maximum: LONGEST_KEEP_SEC }),
   }),
   limits: LimitsSchema,
   currency: CurrencySchema,

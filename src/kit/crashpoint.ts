@@ -15,6 +15,9 @@ export const CRASHPOINTS = [
   'checkpoint:after-manifest',
 ] as const;
 
+/** Places where a brain moves sessions to the archive; their tests arm them there. */
+export const SESSION_CRASHPOINTS = ['sessions:after-archive'] as const;
+
 /** Places in the process that keeps commands; its tests arm them there. */
 export const KEEPER_CRASHPOINTS = [
   'keeper:before-place',
@@ -39,6 +42,7 @@ export const GATEWAY_CRASHPOINTS = [
 
 export type Crashpoint = (
   | typeof CRASHPOINTS
+  | typeof SESSION_CRASHPOINTS
   | typeof KEEPER_CRASHPOINTS
   | typeof GATEWAY_CRASHPOINTS
 )[number];

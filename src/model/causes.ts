@@ -57,6 +57,8 @@ const PLAIN = [
   'said',
   'budget',
   'deleted',
+  'archived',
+  'restored',
   'settled',
   'overrun',
   'session-over',

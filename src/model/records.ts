@@ -384,5 +384,11 @@ export const smallRecordName = (kind: SmallKind, id: string): string => `${kind}
 /** A key or session prefixed by its tenant. They may be any text, so even the default tenant is written. */
 export const scoped = (tenant: string, name: string): string => `${tenant}~${name}`;
 
+/** The tenant and the id of a session, from the id of its record. */
+export function sessionName(id: string): Pick<SessionRecord, 'tenant' | 'id'> {
+  const end = id.indexOf('~');
+  return { tenant: id.slice(0, end), id: id.slice(end + 1) };
+}
+
 export const bodyBytes = (body: Body): number =>
   typeof body === 'string' ? Buffer.byteLength(body) : body.bytes;

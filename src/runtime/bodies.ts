@@ -49,8 +49,9 @@ export class Bodies {
     this.large = new LargeBodies(room, (ref) => this.#read(ref));
   }
 
-  async store(text: string): Promise<Body> {
-    return this.inline(text) ?? (await this.#put(text));
+  /** `owner`: that of a body which belongs to no job. */
+  async store(text: string, owner?: BodyOwner): Promise<Body> {
+    return this.inline(text) ?? (await this.#put(text, owner && { owner: blobOwner(owner) }));
   }
 
   /** The body itself if it is small enough to be kept inline. */

@@ -23,6 +23,7 @@ import { Commands } from './command-order.ts';
 import type { Loop } from './loop.ts';
 import type { Reads } from './reads.ts';
 import { routeView } from './route-view.ts';
+import type { SessionArchive } from './session-archive.ts';
 import { SessionCommands } from './session-commands.ts';
 import { leaseView, modelView } from './views.ts';
 
@@ -147,6 +148,7 @@ export interface CommandParts {
   readonly env: Pick<Env, 'random'>;
   readonly bodies: Bodies;
   readonly reads: Reads;
+  readonly sessionArchive: SessionArchive;
   /** Whether this brain still holds its store. */
   readonly mayAct: () => boolean;
 }

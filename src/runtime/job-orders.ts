@@ -11,6 +11,7 @@ import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
 import { parsedText, uidFor } from './prepare.ts';
 import type { Reads } from './reads.ts';
+import type { SessionArchive } from './session-archive.ts';
 import type { Submissions } from './submissions.ts';
 
 const checkResolve = checker(ResolveRequest);
@@ -21,6 +22,7 @@ export interface JobOrdersParts {
   readonly reads: Reads;
   readonly bodies: Bodies;
   readonly submissions: Submissions;
+  readonly sessionArchive: SessionArchive;
   readonly engine: Engine;
   /** Throws if the brain does not run. */
   readonly assertOpen: () => void;
@@ -56,7 +58,7 @@ export class JobOrders {
 
   /** Reads from the history what the engine has to know. It is valid only while no job has left memory since. */
   async #redriveOrders(jobIds: readonly string[], by: string, tenant: string): Promise<EngineEvent[]> {
-    const { submissions, engine } = this.#parts;
+    const { submissions, engine, sessionArchive } = this.#parts;
     for (;;) {
       const { evictions } = submissions;
       const orders = await Promise.all(
@@ -65,7 +67,9 @@ export class JobOrders {
           const known = await submissions.findEvicted(uid);
           const ask = known?.ask ?? engine.state.jobs.get(uid)?.ask;
           const ends = ask && (await submissions.knownEnds(ask));
-          return { type: 'redrive', uid, by, known, ends };
+          const session = ask?.spec.session_id;
+          const lookup = session === undefined ? undefined : await sessionArchive.look(tenant, session);
+          return { type: 'redrive', uid, by, known, ends, lookup };
         }),
       );
       if (evictions === submissions.evictions) return orders;

@@ -43,6 +43,7 @@ import { Provisioning } from './provisioning.ts';
 import { Purge } from './purge.ts';
 import { Reads } from './reads.ts';
 import { Reconciliation } from './reconciliation.ts';
+import { SessionArchive } from './session-archive.ts';
 import { Sources } from './sources.ts';
 import { Submissions, type SubmitOutcome } from './submissions.ts';
 
@@ -109,7 +110,8 @@ export class Orchestrator extends Service {
       reported: (seq) => this.#history.flushed(seq),
       failed: (error) => this.#failed(error),
     });
-    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings);
+    const sessionArchive = new SessionArchive({ ...parts, engine: this.#engine, loop: this.#loop });
+    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, { sessionArchive, logger });
     this.#observed = observedStateOf(this.#engine);
     const shared = {
       divergence: Divergence.of(store, logger, this.#loop),
@@ -119,6 +121,7 @@ export class Orchestrator extends Service {
       loop: this.#loop,
       clock: this.#clock,
       bodies: this.#bodies,
+      sessionArchive,
       backends: this.#backends,
       observer: parts.observer,
       observed: this.#observed,
@@ -175,6 +178,7 @@ export class Orchestrator extends Service {
     const { state } = this.#engine;
     const recovered = await openInto(state, store, this.#storeEvents(), this.#clock.now());
     this.#clock.startAt(recovered.at, recovered.skewMs);
+    await this.sessions.archive.begin();
     this.reads.missingBlobFiles = recovered.missingBlobFiles?.length ?? 0;
     // After opening the store: its lock guarantees that no other brain drives the same backends.
     for (const backend of this.#backends.values()) await backend.start?.();
@@ -186,7 +190,7 @@ export class Orchestrator extends Service {
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8), nonce: env.random.hex(8), isCopy });
     const known = [...this.#backends.values()].map(({ info }) => this.#loop.ask({ type: 'backend', info }));
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
-    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purgeNow()));
+    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purge.runOrWarn()));
     this.#provisioning?.start();
     this.#sources.start();
     // Backends are swept only after the engine has registered them: only then it is known which of them are on this
@@ -359,20 +363,13 @@ export class Orchestrator extends Service {
 
   #sweep(): void {
     if (this.#clock.mayExpire()) this.#loop.post({ type: 'tick' });
+    if (this.#clock.mayExpire()) void this.sessions.archive.sweep(this.#clock.now());
     const { seq } = this.#engine.state;
     this.#loop.durable(seq).then(() => {
       this.reconciliation.sweep();
       this.#effects.sweep(seq);
       this.#provisioning?.sweep();
     }, ignore);
-  }
-
-  #purgeNow(): void {
-    this.#purge
-      .run()
-      .catch((error: Error) =>
-        this.#parts.logger?.warn('the purge failed', { reason: describeThrown(error) }),
-      );
   }
 
   #failed(error: Error): void {

@@ -8,6 +8,7 @@ import type { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import type { Observer } from './observer.ts';
+import type { SessionSettings } from './session-archive.ts';
 
 export interface RuntimeSettings {
   readonly engine: EngineSettings;
@@ -19,6 +20,7 @@ export interface RuntimeSettings {
   /** How long the charges of attempts are kept. */
   readonly usageMs: number;
   readonly purgeIntervalMs: number;
+  readonly sessions: SessionSettings;
   /** How long a stop waits for work that would be lost. */
   readonly drainMs: number;
 }

@@ -1,9 +1,15 @@
-/** Deletes jobs from the history that ended longer ago than `historyMs`, and charges that were settled before `usageMs`. */
+/**
+ * Deletes jobs from the history that ended longer ago than `historyMs`, charges that were settled before `usageMs`, and
+ * archived sessions whose retention is over.
+ */
 import type { Store } from '../core/ports/store.ts';
 import type { Env } from '../kit/env/env.ts';
+import type { Logger } from '../kit/logger.ts';
+import { describeThrown } from '../kit/redact.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
 import type { RuntimeSettings } from './parts.ts';
+import type { SessionArchive } from './session-archive.ts';
 
 /** Jobs deleted in one call of the store, which is blocked meanwhile. */
 const BATCH_JOBS = 5000;
@@ -12,11 +18,17 @@ const BATCH_CHARGES = 5000;
 
 type RetentionSettings = Pick<RuntimeSettings, 'historyMs' | 'usageMs'>;
 
+interface PurgeParts {
+  readonly sessionArchive?: Pick<SessionArchive, 'purge'>;
+  readonly logger?: Logger | undefined;
+}
+
 export class Purge {
   readonly #loop: Loop;
   readonly #store: Store;
   readonly #clock: BrainClock;
   readonly #settings: RetentionSettings;
+  readonly #more: PurgeParts;
   readonly #monotonic: () => number;
   #countedAt: number;
   #running = false;
@@ -27,7 +39,9 @@ export class Purge {
     store: Store,
     clock: BrainClock,
     settings: RetentionSettings,
+    more: PurgeParts = {},
   ) {
+    this.#more = more;
     this.#monotonic = () => env.clock.monotonic();
     this.#countedAt = this.#monotonic();
     this.#loop = loop;
@@ -47,6 +61,15 @@ export class Purge {
     return false;
   }
 
+  /** Logs a failure: the next purge tries again. */
+  async runOrWarn(): Promise<void> {
+    try {
+      await this.run();
+    } catch (error) {
+      this.#more.logger?.warn('the purge failed', { reason: describeThrown(error as Error) });
+    }
+  }
+
   /** Only one purge runs at a time: a second would delete jobs that only the first has planned for. */
   async run(): Promise<void> {
     if (this.#running || !this.#clock.mayExpire()) return;
@@ -56,6 +79,7 @@ export class Purge {
       const now = this.#clock.now();
       await this.#deleteOld(now);
       await this.#dropCharges(now - this.#settings.usageMs);
+      await this.#more.sessionArchive?.purge(now);
     } finally {
       this.#running = false;
     }

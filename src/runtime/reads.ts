@@ -27,6 +27,7 @@ import type { LeaseView } from '../model/http/leases.ts';
 import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { RouteView } from '../model/http/routes.ts';
+import type { SessionPage } from '../model/http/session-lists.ts';
 import type { SessionMetadata, SessionView } from '../model/http/sessions.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
@@ -45,6 +46,8 @@ import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } fro
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
 import { routeView } from './route-view.ts';
+import type { SessionArchive } from './session-archive.ts';
+import { listSessions, type SessionListRequest } from './session-list.ts';
 import { type StatusView, statusView } from './status.ts';
 import { UsageReads } from './usage.ts';
 import { viewOf, viewOfBundle } from './view.ts';
@@ -67,6 +70,7 @@ export interface ReadsParts {
   readonly loop: Loop;
   readonly store: Store;
   readonly bodies: Bodies;
+  readonly sessionArchive: SessionArchive;
   readonly clock: BrainClock;
   /** The address of the manager of a pool, if it is known. */
   readonly poolAddress: (pool: string) => string | undefined;
@@ -217,24 +221,40 @@ export class Reads {
     return this.#whenDurable(modelNames(this.#parts.engine));
   }
 
+  /** A session in memory or in the archive, which it does not leave for being read. */
   async session(tenant: string, id: string): Promise<SessionView> {
-    const record = this.#parts.engine.state.sessionOf(tenant, id);
+    const record = await this.#session(tenant, id);
     if (!record) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
     return this.sessionView(record);
   }
 
   async sessionView(record: SessionRecord): Promise<SessionView> {
     const { engine, bodies } = this.#parts;
-    const view = await this.#whenDurable(sessionView(engine.state, record));
+    const isArchived = engine.state.sessionOf(record.tenant, record.id) === undefined;
+    const view = await this.#whenDurable(sessionView(engine.state, record, isArchived));
     if (record.metadata === undefined) return view;
     return { ...view, metadata: JSON.parse(await bodies.read(record.metadata)) as SessionMetadata };
   }
 
-  /** The messages of a session; none for one that is not known. */
+  /** The messages of a session in memory or in the archive; none for one that is not known. */
   async messages(tenant: string, id: string): Promise<readonly unknown[]> {
-    const { engine, bodies } = this.#parts;
-    const part = await this.#whenDurable(engine.state.sessionOf(tenant, id)?.messages);
-    return part ? (JSON.parse(`[${await bodies.read(part.ref)}]`) as unknown[]) : [];
+    const record = await this.#session(tenant, id);
+    const part = await this.#whenDurable(record?.messages);
+    return part ? (JSON.parse(`[${await this.#parts.bodies.read(part.ref)}]`) as unknown[]) : [];
+  }
+
+  async #session(tenant: string, id: string): Promise<SessionRecord | undefined> {
+    const { engine, sessionArchive } = this.#parts;
+    const inMemory = engine.state.sessionOf(tenant, id);
+    if (inMemory) return inMemory;
+    const archived = await sessionArchive.find(tenant, id);
+    return engine.state.sessionOf(tenant, id) ?? archived;
+  }
+
+  /** A page of the sessions of a tenant that are in memory or, if that is asked for, of those in the archive. */
+  sessions(request: SessionListRequest): Promise<SessionPage> {
+    const { engine, sessionArchive } = this.#parts;
+    return this.#whenDurable(listSessions(engine.state, sessionArchive, request));
   }
 
   pools(): Promise<PoolView[]> {

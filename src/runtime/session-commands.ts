@@ -8,6 +8,7 @@ import type { Bodies, BodyOwner } from './bodies.ts';
 import { Commands } from './command-order.ts';
 import type { Loop } from './loop.ts';
 import type { Reads } from './reads.ts';
+import type { SessionArchive } from './session-archive.ts';
 
 export interface NewSession {
   readonly metadata?: SessionMetadata | undefined;
@@ -19,27 +20,35 @@ export interface SessionCommandParts {
   readonly engine: Engine;
   readonly bodies: Bodies;
   readonly reads: Reads;
+  readonly sessionArchive: SessionArchive;
 }
 
 export class SessionCommands extends Commands {
   readonly #bodies: Bodies;
   readonly #reads: Reads;
+  readonly archive: SessionArchive;
 
-  constructor({ loop, engine, bodies, reads }: SessionCommandParts) {
+  constructor({ loop, engine, bodies, reads, sessionArchive }: SessionCommandParts) {
     super(loop, engine);
     this.#bodies = bodies;
     this.#reads = reads;
+    this.archive = sessionArchive;
   }
 
   async create(tenant: string, id: string, { metadata, messages = [] }: NewSession): Promise<SessionView> {
     // Found here already, a session costs no bodies that nobody needs.
-    if (this.engine.state.sessionOf(tenant, id)) throw new OrchdError('SESSION_CONFLICT');
+    const isThere = this.engine.state.sessionOf(tenant, id) ?? (await this.archive.find(tenant, id));
+    if (isThere) throw new OrchdError('SESSION_CONFLICT');
     const owner: BodyOwner = { tenant, session: id, root: id };
     const content: SessionContent = {
-      ...(metadata && { metadata: await this.#metadata(metadata) }),
+      ...(metadata && { metadata: await this.#metadata(metadata, owner) }),
       ...(messages.length > 0 && { messages: await this.#bodies.append(undefined, messages, owner) }),
     };
-    return this.#view(await this.order({ type: 'create-session', tenant, id, content }));
+    return this.#view(
+      await this.archive.withLook(tenant, id, (lookup) =>
+        this.order({ type: 'create-session', tenant, id, content, lookup }),
+      ),
+    );
   }
 
   /** A session of its own that begins with the messages and the metadata of another one. */
@@ -50,27 +59,37 @@ export class SessionCommands extends Commands {
   }
 
   async change(tenant: string, id: string, metadata: SessionMetadata): Promise<SessionView> {
-    const body = await this.#metadata(metadata);
-    return this.#view(await this.order({ type: 'session-metadata', tenant, id, metadata: body }));
+    const body = await this.#metadata(metadata, { tenant, session: id, root: id });
+    return this.#view(
+      await this.archive.withLook(tenant, id, (lookup) =>
+        this.order({ type: 'session-metadata', tenant, id, metadata: body, lookup }),
+      ),
+    );
   }
 
   async setBudget(tenant: string, id: string, tokenBudget: number | undefined): Promise<SessionView> {
-    return this.#view(await this.order({ type: 'budget', tenant, id, tokenBudget }));
+    return this.#view(
+      await this.archive.withLook(tenant, id, (lookup) =>
+        this.order({ type: 'budget', tenant, id, tokenBudget, lookup }),
+      ),
+    );
   }
 
   /**
-   * Cancels the jobs of the session and ends it; resolves when all of that is durable. With `keepsBudget` its budget
-   * stays, with what was used of it.
+   * Cancels the jobs of the session and ends it, also where it is archived; resolves when all of that is durable. With
+   * `keepsBudget` its budget stays, with what was used of it.
    */
-  async remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
-    await this.order({ type: 'forget-session', tenant, id, by, keepsBudget });
+  remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
+    return this.archive.delete(tenant, id, async (lookup) => {
+      await this.order({ type: 'forget-session', tenant, id, by, keepsBudget, lookup });
+    });
   }
 
   #view(record: SessionRecord): Promise<SessionView> {
     return this.#reads.sessionView(record);
   }
 
-  #metadata(metadata: SessionMetadata): Promise<SessionRecord['metadata']> {
+  #metadata(metadata: SessionMetadata, owner: BodyOwner): Promise<SessionRecord['metadata']> {
     const chars = JSON.stringify(metadata.preferences ?? {}).length;
     if (chars > MAX_PREFERENCES_CHARS)
       throw new OrchdError(
@@ -78,6 +97,6 @@ export class SessionCommands extends Commands {
         `"preferences" has ${chars} characters as JSON; at most ${MAX_PREFERENCES_CHARS} are kept`,
         { field: 'metadata.preferences' },
       );
-    return this.#bodies.store(JSON.stringify(metadata));
+    return this.#bodies.store(JSON.stringify(metadata), owner);
   }
 }

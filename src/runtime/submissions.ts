@@ -34,6 +34,7 @@ import {
   prepareInSlices,
   withPayload,
 } from './prepare.ts';
+import type { SessionArchive } from './session-archive.ts';
 
 export type SubmitOutcome = Submitted | OrchdError;
 
@@ -49,6 +50,7 @@ export interface SubmissionsParts {
   readonly loop: Loop;
   readonly store: Store;
   readonly bodies: Bodies;
+  readonly sessionArchive: SessionArchive;
   readonly maxTries: number;
   readonly maxPayloadBytes: number;
   /** Receives the answer to each submit. */
@@ -247,6 +249,7 @@ export class Submissions {
     const preparing = prepareInSlices(request, caller, this.#newId, maxTries, newMeter());
     const { submission, payloadText } = await inSlices(preparing, env.timers);
     await nextTurn(env.timers);
+    if (submission.spec.session_id !== undefined) submission.session = this.#parts.sessionArchive.withoutLook;
     return this.#checkAndStore(submission, payloadText);
   }
 
@@ -272,15 +275,21 @@ export class Submissions {
     bytes?: Budget,
     composition?: Composition,
   ): Submission | Promise<CheckedSubmission> {
-    const { bodies, engine } = this.#parts;
+    const { bodies, engine, sessionArchive } = this.#parts;
     const inline = bodies.inline(payloadText);
+    if (submission.spec.session_id !== undefined) submission.session = sessionArchive.withoutLook;
     const callerChoseId = submission.hash !== undefined;
     // On a full disk a job that cannot be a duplicate is refused without a lookup: the space left is for jobs that
     // exist.
     if (engine.state.full && !callerChoseId && submission.spec.key === undefined)
       throw new OrchdError('STORE_FULL');
-    if (inline !== undefined && !needsHistory(submission)) return withPayload(submission, inline, undefined);
+    if (inline !== undefined && !needsHistory(submission) && !this.#needsSession(submission))
+      return withPayload(submission, inline, undefined);
     return this.#checkAndStore(submission, payloadText, bytes, composition);
+  }
+
+  #needsSession({ tenant, spec }: DraftSubmission): boolean {
+    return spec.session_id !== undefined && this.#parts.sessionArchive.needsLook(tenant, spec.session_id);
   }
 
   /** Looks up the history and stores the body first, unless the job exists already or will be refused. */
@@ -290,11 +299,13 @@ export class Submissions {
     bytes?: Budget,
     composition?: Composition,
   ): Promise<CheckedSubmission> {
-    const { engine, bodies, maxPayloadBytes } = this.#parts;
+    const { engine, bodies, sessionArchive, maxPayloadBytes } = this.#parts;
     const uid = uidOf(submission.tenant, submission.id);
     const evictions = this.#evictions;
     const known = submission.hash === undefined ? undefined : await this.findEvicted(uid);
     submission.ends = await this.knownEnds(submission);
+    if (this.#needsSession(submission))
+      submission.session = await sessionArchive.look(submission.tenant, submission.spec.session_id as string);
     const { state } = engine;
     const isDuplicate =
       known !== undefined ||
@@ -375,11 +386,11 @@ function* prepareAllInSlices(
 }
 
 /**
- * Whether a job in memory, of which this is a duplicate or which it waits for, was evicted before the engine decided: a
- * repeated submit finds it in the history.
+ * Whether a job in memory, of which this is a duplicate or which it waits for, was evicted before the engine decided, or
+ * its session was archived: a repeated submit finds it in the history, or in the archive.
  */
-const isOvertaken = ({ code }: OrchdError, { bodyStored, spec }: Submission): boolean =>
-  code === 'STORE_BUSY' && (!bodyStored || spec.after !== undefined);
+const isOvertaken = ({ code }: OrchdError, { bodyStored, spec, session }: Submission): boolean =>
+  code === 'STORE_BUSY' && (!bodyStored || spec.after !== undefined || session !== undefined);
 
 /** Whether the history must be read before the engine decides: the job may have ended, or one that it waits for. */
 const needsHistory = ({ hash, spec }: Submission): boolean => hash !== undefined || spec.after !== undefined;

@@ -33,7 +33,7 @@ export const modelView = (model: ModelRecord): ModelView => ({
   updated_at: model.updatedAt,
 });
 
-export function sessionView(state: State, session: SessionRecord): SessionView {
+export function sessionView(state: State, session: SessionRecord, isArchived = false): SessionView {
   const { tenant, id } = session;
   const live = state.roster.inSession(tenant, id);
   const jobs: SessionView['jobs'][number][] = [];
@@ -53,6 +53,7 @@ export function sessionView(state: State, session: SessionRecord): SessionView {
     live_jobs: live.size,
     messages: session.messages?.values ?? 0,
     metadata: {},
+    ...(isArchived && { archived: true }),
   };
 }
 

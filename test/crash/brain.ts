@@ -63,6 +63,7 @@ function settings(pace: Pace, engine: Partial<EngineSettings>): RuntimeSettings 
     reconcilesAtStart: true,
     historyMs,
     usageMs: 1e15,
+    sessions: { archiveAfterMs: 86_400_000, keepMs: Number.POSITIVE_INFINITY },
     purgeIntervalMs,
     drainMs: 1000,
   };

@@ -44,6 +44,7 @@ interface Report {
   readonly live: number;
   readonly ended: number;
   readonly bodies: number;
+  readonly sessions: number;
   readonly charges: number;
   readonly seq: number;
   readonly epoch: number;
@@ -90,8 +91,9 @@ test('a journal moves to a database, back, and there again: the same jobs, bodie
   const [url, again] = [await server.database(), await server.database()];
   const there = await migrated('--from', `journal:${path}`, '--to', url);
   assert.deepEqual(bytesOf(path), bytes, 'the source is as it was');
-  assert.ok(there.live > 30 && there.ended > 60 && there.bodies === 4, JSON.stringify(there));
+  assert.ok(there.live > 30 && there.ended > 60 && there.bodies === 6, JSON.stringify(there));
   assert.equal(there.charges, 4, 'two tries of two jobs');
+  assert.equal(there.sessions, 3, 'those in the archive');
   const back = folder();
   const home = await migrated('--from', url, '--to', `journal:${back}`);
   const last = await migrated('--from', `journal:${back}`, '--to', again);

@@ -7,7 +7,8 @@ import type { JobBundle, Store } from '../../src/core/ports/store.ts';
 import { bundleOf } from '../../src/core/state/job-entry.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { BlobRef, Body } from '../../src/model/body.ts';
-import { tokenOf } from '../../src/model/records.ts';
+import { namedBodies } from '../../src/model/named-bodies.ts';
+import { type SessionRecord, tokenOf } from '../../src/model/records.ts';
 import { Opened } from '../../src/stores/conformance/opened.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
@@ -104,6 +105,14 @@ export async function fill(opened: Opened, rounds = 1): Promise<void> {
     opened.submit(`later-${round}`, { not_before: opened.now + 1e9 });
     opened.now += 10;
   }
+  const messages = await store.putBlob(JSON.stringify('m'.repeat(9000)));
+  await store.sessions.put([
+    archived('plain', 'acme'),
+    archived(KEYS[2] as string, 'Acme'),
+    { ...archived('with messages', 'default'), messages: { ref: messages, values: 1, links: 1 } },
+  ]);
+  const metadata = await store.putBlob(JSON.stringify('d'.repeat(9000)));
+  opened.step({ type: 'create-session', tenant: 'acme', id: 'live', content: { metadata } });
   await opened.handedOver();
   const known = await store.history.get('dead-0-0');
   opened.step({ type: 'redrive', uid: 'dead-0-0', by: 'test', known });
@@ -112,6 +121,20 @@ export async function fill(opened: Opened, rounds = 1): Promise<void> {
   opened.finish('ended-last');
   await opened.settled();
 }
+
+const archived = (id: string, tenant: string): SessionRecord => ({
+  v: 2,
+  tenant,
+  id,
+  createdAt: 1,
+  usedAt: 2,
+  turns: 3,
+  tokensUsed: 4,
+  tokenBudget: 5,
+  backend: 'b',
+  messages: undefined,
+  metadata: undefined,
+});
 
 function retryTwice(opened: Opened, id: string): void {
   const { uid } = opened.submit(id, { tags: { team: '🦊 "x"' }, agent: 'é' });
@@ -123,7 +146,7 @@ function retryTwice(opened: Opened, id: string): void {
   }
 }
 
-/** All jobs and charges as anybody can read them through a store, with their bodies in place of references. */
+/** All jobs, charges and archived sessions as anybody can read them through a store, with their bodies in place of references. */
 export async function readAll(opened: Opened): Promise<Map<string, unknown>> {
   const { store, engine } = opened;
   const bundles: JobBundle[] = [...engine.state.jobs.values()].map(bundleOf);
@@ -147,6 +170,13 @@ export async function readAll(opened: Opened): Promise<Map<string, unknown>> {
   const always = { from: 0, to: Number.MAX_SAFE_INTEGER };
   for (const charge of await store.ledger.page(always, undefined, 1000))
     all.set(`charge ${charge.token}`, charge);
+  const live = engine.state.sessionOf('acme', 'live');
+  all.set('live session', { ...live, metadata: await text(live?.metadata) });
+  for (const tenant of ['default', 'acme', 'Acme'])
+    for (const session of await store.sessions.list({ tenant, limit: 1000 })) {
+      const texts = await Promise.all(namedBodies('session', session).map(text));
+      all.set(`session ${tenant} ${session.id}`, { ...session, messages: texts });
+    }
   return all;
 }
 

@@ -150,6 +150,10 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
   'POST /leases': [{ body: { token: LEASE }, status: 409 }],
   'POST /leases/:token/heartbeat': [{ path: `/leases/${LEASE}/heartbeat`, body: {}, status: 409 }],
   'POST /leases/:token/release': [{ path: `/leases/${LEASE}/release`, status: 409 }],
+  'GET /v2/sessions': [
+    { status: 200, answer: /"sessions":\[\]/ },
+    { path: '/v2/sessions?archived=true', status: 200, answer: /"sessions":\[\]/ },
+  ],
   'GET /v2/sessions/:id': [{ path: '/v2/sessions/s', status: 404 }],
   'PUT /v2/sessions/:id': [{ path: '/v2/sessions/s', body: { token_budget: 5 }, status: 200, answer: /:5,/ }],
   'DELETE /v2/sessions/:id': [{ path: '/v2/sessions/s', status: 204 }],

@@ -50,6 +50,7 @@ export const SETTINGS: RuntimeSettings = {
   // More than any step of the clock: a job that ended while it was wrong looks as old as the step is large.
   historyMs: 1e11,
   usageMs: 1e15,
+  sessions: { archiveAfterMs: 86_400_000, keepMs: Number.POSITIVE_INFINITY },
   purgeIntervalMs: 10_000,
   drainMs: 0,
 };

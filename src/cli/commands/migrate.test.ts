@@ -74,6 +74,7 @@ test('a report says what was copied, or that it had already been copied', () => 
     bodyBytes: 5,
     others: 6,
     charges: 7,
+    sessions: 8,
     hash: 'abc',
   };
   assert.match(

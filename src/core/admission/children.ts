@@ -39,7 +39,13 @@ function below(turn: Turn, parent: JobEntry, child: NewJob): NewJob {
   const session =
     child.spec.session_id ?? (child.spec.type === 'inference' ? ask.spec.session_id : undefined);
   const spec = { ...child.spec, parent_id: ask.id, ...(session !== undefined && { session_id: session }) };
-  return { ...child, spec: isInSessionOf(turn, parent, session) ? { ...spec, parallel: true } : spec };
+  // A child cannot be sent again: what was found of its session counts, even if sessions have left memory since.
+  const lookup = child.session && { ...child.session, left: turn.state.sessions.left };
+  return {
+    ...child,
+    session: lookup,
+    spec: isInSessionOf(turn, parent, session) ? { ...spec, parallel: true } : spec,
+  };
 }
 
 /** Whether the job is in the session of one above it: in order, it would wait for that one to end, which waits for it. */

@@ -4,29 +4,22 @@ import type { Cause } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { type SessionRecord, scoped } from '../../model/records.ts';
 import type { SaidMessages } from '../ports/backend.ts';
+import type { SessionLookup } from '../ports/new-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { forgetSpent, sessionBudget } from './quota.ts';
+import { checkRoom, findSession, restoreSession } from './session-archive.ts';
 import type { Submission } from './submission.ts';
-
-/** A session unused for this long is deleted. */
-const UNUSED_TTL_MS = 30 * 86_400_000;
-/**
- * Beyond this number sessions are deleted: of the tenant that has the most, the least recently used one that has no budget
- * of its own.
- */
-const MAX_SESSIONS = 100_000;
-/** The most sessions deleted in one tick, which bounds its time. */
-const MAX_EXPIRED_PER_TICK = 5000;
 
 /**
  * Refuses a job that exceeds the token budget of its session: the session's own budget or else `sessions.token_budget`,
  * and no more than the limit for its scope. The estimates of the session's live jobs count as used.
  */
-export function checkBudget(turn: Turn, { tenant, spec, tokens }: Submission): void {
+export function checkBudget(turn: Turn, { tenant, spec, tokens, session: lookup }: Submission): void {
   const { session_id: session } = spec;
   if (session === undefined) return;
-  const record = turn.state.sessionOf(tenant, session);
+  const record = findSession(turn, tenant, session, lookup);
+  if (!turn.state.sessionOf(tenant, session)) checkRoom(turn);
   const budget = Math.min(
     record?.tokenBudget ?? turn.settings.pools.sessionTokenBudget ?? Number.POSITIVE_INFINITY,
     sessionBudget(turn, tenant, session) ?? Number.POSITIVE_INFINITY,
@@ -40,11 +33,13 @@ export function checkBudget(turn: Turn, { tenant, spec, tokens }: Submission): v
   );
 }
 
-/** The first job of a session writes its record. */
-export function beginSession(turn: Turn, { tenant, spec: { session_id: session } }: Submission): void {
-  if (session === undefined) return;
-  const known = turn.state.sessionOf(tenant, session);
-  if (!known) put(turn, newSession(turn, tenant, session), 'begun');
+/** The first job of a session writes its record; the first after its time in the archive writes it again. */
+export function beginSession(turn: Turn, { tenant, spec, session: lookup }: Submission): void {
+  const { session_id: session } = spec;
+  if (session === undefined || turn.state.sessionOf(tenant, session)) return;
+  const archived = findSession(turn, tenant, session, lookup);
+  if (archived) restoreSession(turn, archived);
+  else put(turn, newSession(turn, tenant, session), 'begun');
 }
 
 const newSession = (turn: Turn, tenant: string, id: string): SessionRecord => ({
@@ -81,19 +76,14 @@ export function setBudget(
   tenant: string,
   id: string,
   tokenBudget: number | undefined,
+  lookup?: SessionLookup,
 ): SessionRecord {
-  const known = turn.state.sessionOf(tenant, id);
-  if (!known) checkRoom(turn);
-  const after = { ...(known ?? newSession(turn, tenant, id)), tokenBudget };
+  const known = findSession(turn, tenant, id, lookup);
+  if (!turn.state.sessionOf(tenant, id)) checkRoom(turn);
+  const used = known && { ...known, usedAt: turn.state.sessionOf(tenant, id) ? known.usedAt : turn.now };
+  const after = { ...(used ?? newSession(turn, tenant, id)), tokenBudget };
   put(turn, after, 'budget');
   return after;
-}
-
-function checkRoom({ state: { sessions } }: Turn): void {
-  if (sessions.size < MAX_SESSIONS || sessions.replaceable() !== undefined) return;
-  throw new OrchdError('ADMISSION_REJECT', `${MAX_SESSIONS} sessions have a budget of their own`, {
-    reason: 'too_many_sessions',
-  });
 }
 
 /** The fields of a session that its users set. */
@@ -104,8 +94,9 @@ export function createSession(
   tenant: string,
   id: string,
   content: SessionContent,
+  lookup?: SessionLookup,
 ): SessionRecord {
-  if (turn.state.sessionOf(tenant, id))
+  if (findSession(turn, tenant, id, lookup))
     throw new OrchdError('SESSION_CONFLICT', `there is a session "${id}" already`, { field: 'session_id' });
   checkRoom(turn);
   const after = { ...newSession(turn, tenant, id), ...content };
@@ -119,8 +110,9 @@ export function setMetadata(
   tenant: string,
   id: string,
   metadata: SessionRecord['metadata'],
+  lookup?: SessionLookup,
 ): SessionRecord {
-  const after = { ...assertSession(turn, tenant, id), usedAt: turn.now, metadata };
+  const after = { ...assertSession(turn, tenant, id, lookup), usedAt: turn.now, metadata };
   put(turn, after, 'changed');
   return after;
 }
@@ -134,8 +126,8 @@ export function noteSaid(turn: Turn, { ask }: JobEntry, { messages, from }: Said
   put(turn, { ...known, usedAt: turn.now, messages }, 'said');
 }
 
-export function assertSession(turn: Turn, tenant: string, id: string): SessionRecord {
-  const known = turn.state.sessionOf(tenant, id);
+export function assertSession(turn: Turn, tenant: string, id: string, lookup?: SessionLookup): SessionRecord {
+  const known = findSession(turn, tenant, id, lookup);
   if (!known) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
   return known;
 }
@@ -144,8 +136,14 @@ export function assertSession(turn: Turn, tenant: string, id: string): SessionRe
  * Deletes a session. With `keepsBudget`, one that has a budget, of its own or by a limit, is emptied instead: its budget and
  * what was used of it stay, so that a caller who may not set budgets cannot remove one.
  */
-export function forgetSession(turn: Turn, tenant: string, id: string, keepsBudget = false): void {
-  const known = assertSession(turn, tenant, id);
+export function forgetSession(
+  turn: Turn,
+  tenant: string,
+  id: string,
+  keepsBudget = false,
+  lookup?: SessionLookup,
+): void {
+  const known = assertSession(turn, tenant, id, lookup);
   if (keepsBudget && (known.tokenBudget ?? sessionBudget(turn, tenant, id)) !== undefined)
     return put(turn, { ...newSession(turn, tenant, id), ...budgetOf(known) }, 'deleted');
   turn.put('session', scoped(tenant, id), null, 'deleted');
@@ -160,26 +158,4 @@ const budgetOf = ({ tokenBudget, tokensUsed, createdAt }: SessionRecord) => ({
 
 function put(turn: Turn, record: SessionRecord, cause: Cause): void {
   turn.put('session', scoped(record.tenant, record.id), record, cause);
-}
-
-/** At every tick. Sessions are in the order of their last use, so the first loop ends at the first that stays. */
-export function expireSessions(turn: Turn): void {
-  const { sessions } = turn.state;
-  let expired = 0;
-  for (const [id, record] of sessions.entries()) {
-    const isUnused = turn.now - record.usedAt > UNUSED_TTL_MS;
-    if (!isUnused || expired++ >= MAX_EXPIRED_PER_TICK) break;
-    expire(turn, id, record);
-  }
-  while (sessions.size > MAX_SESSIONS && expired++ < MAX_EXPIRED_PER_TICK) {
-    const id = sessions.replaceable();
-    const record = id === undefined ? undefined : sessions.get(id);
-    if (id === undefined || !record) return;
-    expire(turn, id, record);
-  }
-}
-
-function expire(turn: Turn, id: string, record: SessionRecord): void {
-  turn.put('session', id, null, 'expired');
-  forgetSpent(turn, record.tenant, record.id);
 }

@@ -5,8 +5,7 @@ import { describe, test } from 'node:test';
 import { EngineKit, FAILED, refusal, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { usedTokens } from '../../../test/fakes/used-tokens.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { DEFAULT_TENANT, type SessionRecord, scoped } from '../../model/records.ts';
-import { Restore } from '../restore.ts';
+import { DEFAULT_TENANT } from '../../model/records.ts';
 import { isWithinShare } from './share.ts';
 
 const FULL = refusal('QUEUE_FULL', 'tenant_share');
@@ -95,68 +94,6 @@ test('the failure cache forgets the failures of the tenant that has the most', (
   fail('quiet', 'k');
   for (let n = 0; n < 10; n++) fail('loud', `k${n}`);
   assert.deepEqual([...kit.engine.state.failures.keys()], ['quiet~k', 'loud~k7', 'loud~k8', 'loud~k9']);
-});
-
-describe('sessions', () => {
-  const MOST = 100_000;
-  const record = (tenant: string, id: string, more: Partial<SessionRecord> = {}): SessionRecord => ({
-    v: 2,
-    tenant,
-    id,
-    createdAt: 0,
-    usedAt: 0,
-    turns: 1,
-    tokensUsed: 7,
-    tokenBudget: undefined,
-    backend: undefined,
-    messages: undefined,
-    metadata: undefined,
-    ...more,
-  });
-
-  /** A full table: two sessions of `quiet` and one with a budget are the oldest, the others are of `loud`. */
-  function filled(): EngineKit {
-    const kit = new EngineKit();
-    const restore = new Restore(kit.engine.state, kit.now);
-    const add = (session: SessionRecord): void =>
-      restore.record({ kind: 'session', id: scoped(session.tenant, session.id), after: session });
-    for (let n = 3; n < MOST; n++) add(record('loud', `s${n}`, { usedAt: kit.now - MOST + n }));
-    add(record('loud', 'limited', { usedAt: kit.now - 2 * MOST, tokenBudget: 100 }));
-    add(record('quiet', 'one', { usedAt: kit.now - 3 * MOST }));
-    add(record('quiet', 'two', { usedAt: kit.now - 3 * MOST }));
-    restore.finish({ seq: kit.engine.state.seq, at: kit.now, indexedUpTo: 0 });
-    return kit;
-  }
-
-  test('beyond their number give way: those of the tenant that has the most, without a budget, oldest first', () => {
-    const kit = filled();
-    const { state } = kit.engine;
-    for (let n = 0; n < 10; n++) kit.submit(`new-${n}`, { ...LOUD, session_id: `new-${n}` });
-    kit.step({ type: 'tick' });
-    assert.equal(state.sessions.size, MOST);
-    for (const [tenant, id] of [
-      ['quiet', 'one'],
-      ['quiet', 'two'],
-      ['loud', 'limited'],
-      ['loud', 'new-0'],
-      ['loud', 's13'],
-    ] as const)
-      assert.ok(state.sessionOf(tenant, id), `${tenant} ${id} stays`);
-    assert.equal(state.sessionOf('loud', 's12'), undefined);
-  });
-
-  test('a full table of sessions with budgets takes no other budget', () => {
-    const kit = new EngineKit();
-    for (let n = 0; n < MOST; n++) {
-      const session = record(DEFAULT_TENANT, `s${n}`, { tokenBudget: 1, usedAt: kit.now });
-      kit.engine.state.keep({ kind: 'session', id: scoped(DEFAULT_TENANT, session.id), after: session });
-    }
-    const set = (id: string): unknown =>
-      kit.step({ type: 'budget', tenant: DEFAULT_TENANT, id, tokenBudget: 5 }).reply;
-    const refused = set('one-more');
-    assert.equal(refused instanceof OrchdError && refused.details.reason, 'too_many_sessions');
-    assert.ok(!(set('s1') instanceof OrchdError), 'a session that is there can be changed');
-  });
 });
 
 describe('the budget of a session', () => {

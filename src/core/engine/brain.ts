@@ -5,7 +5,6 @@ import { BRAIN_ID, type BrainRecord } from '../../model/records.ts';
 import { purgeBatches } from '../admission/batch.ts';
 import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
-import { expireSessions } from '../admission/session.ts';
 import { expireJobs } from '../attempts/expiry.ts';
 import { setReachable } from '../attempts/foreign.ts';
 import { priceBookOf } from '../money/prices.ts';
@@ -94,7 +93,6 @@ export const brain = {
   tick: (turn, _) => {
     expireJobs(turn);
     expireLeases(turn);
-    expireSessions(turn);
     upkeep(turn);
     reclaimAway(turn);
   },

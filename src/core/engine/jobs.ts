@@ -3,11 +3,13 @@
 import type { OrchdError } from '../../model/errors.ts';
 import type { JobState } from '../../model/states.ts';
 import { type BatchRequest, noteRedriven, putBatch } from '../admission/batch.ts';
+import { restoreFor } from '../admission/session-archive.ts';
 import type { Submission } from '../admission/submission.ts';
 import { submit } from '../admission/submit.ts';
 import type { KnownEnds } from '../attempts/dependencies.ts';
 import { cancel, type ResolveAs, redriveJob, resolve } from '../attempts/operator-commands.ts';
 import { answerJob } from '../attempts/waiting.ts';
+import type { SessionLookup } from '../ports/new-job.ts';
 import type { EndedJob } from '../ports/store.ts';
 import { needSourceOf } from '../queue/lane.ts';
 import { modelOf } from '../queue/queue.ts';
@@ -28,6 +30,8 @@ export type JobCommandEvent =
       readonly known: EndedJob | undefined;
       /** How jobs that it waits for, and that are no longer in memory, have ended. */
       readonly ends?: KnownEnds | undefined;
+      /** What was found in the archive of the job's session, if that was not in memory. */
+      readonly lookup?: SessionLookup | undefined;
     }
   | { readonly type: 'batch'; readonly request: BatchRequest }
   /** Somebody answers what a job waits for; `step` says which wait is meant. */
@@ -59,8 +63,9 @@ export const jobs = {
     const { entry, isPartial } = cancel(turn, uid, by);
     return { job: entry && answer(turn, entry, undefined), isPartial };
   }),
-  redrive: needsDiskSpace((turn, { uid, by, known, ends }) => {
+  redrive: needsDiskSpace((turn, { uid, by, known, ends, lookup }) => {
     const entry = redriveJob(turn, uid, by, known, ends);
+    restoreFor(turn, entry, lookup);
     noteRedriven(turn, entry);
     return answer(turn, entry, undefined);
   }),

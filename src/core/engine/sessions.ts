@@ -10,7 +10,10 @@ import {
   setBudget,
   setMetadata,
 } from '../admission/session.ts';
+import { archiveSessions, expireArchived } from '../admission/session-archive.ts';
 import { cancelOne, someToCancel } from '../attempts/operator-commands.ts';
+import type { SessionLookup } from '../ports/new-job.ts';
+import type { SessionName } from '../ports/sessions.ts';
 import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
 export type SessionEvent =
@@ -19,18 +22,26 @@ export type SessionEvent =
       readonly tenant: string;
       readonly id: string;
       readonly tokenBudget: number | undefined;
+      /** What was found in the archive, if the session was not in memory. */
+      readonly lookup?: SessionLookup;
     }
+  /** The archive has these records: they may leave memory. */
+  | { readonly type: 'archive-sessions'; readonly records: readonly SessionRecord[] }
+  /** The archive will delete these sessions, whose retention is over. */
+  | { readonly type: 'expire-archived'; readonly sessions: readonly SessionName[] }
   | {
       readonly type: 'create-session';
       readonly tenant: string;
       readonly id: string;
       readonly content: SessionContent;
+      readonly lookup?: SessionLookup;
     }
   | {
       readonly type: 'session-metadata';
       readonly tenant: string;
       readonly id: string;
       readonly metadata: SessionRecord['metadata'];
+      readonly lookup?: SessionLookup;
     }
   | {
       readonly type: 'forget-session';
@@ -39,6 +50,8 @@ export type SessionEvent =
       readonly by: string;
       /** Keeps the budget of the session and what was used of it. */
       readonly keepsBudget?: boolean;
+      /** What was found in the archive, if the session was not in memory. */
+      readonly lookup?: SessionLookup;
     }
   | {
       readonly type: 'limits';
@@ -56,22 +69,26 @@ export type SessionEvent =
 export const RESERVED_PER_STEP = 1000;
 
 export const sessions = {
-  budget: needsDiskSpace((turn, { tenant, id, tokenBudget }) => setBudget(turn, tenant, id, tokenBudget)),
-  'create-session': needsDiskSpace((turn, { tenant, id, content }) =>
-    createSession(turn, tenant, id, content),
+  budget: needsDiskSpace((turn, { tenant, id, tokenBudget, lookup }) =>
+    setBudget(turn, tenant, id, tokenBudget, lookup),
   ),
-  'session-metadata': needsDiskSpace((turn, { tenant, id, metadata }) =>
-    setMetadata(turn, tenant, id, metadata),
+  'archive-sessions': (turn, { records }) => archiveSessions(turn, records),
+  'expire-archived': (turn, event) => expireArchived(turn, event.sessions),
+  'create-session': needsDiskSpace((turn, { tenant, id, content, lookup }) =>
+    createSession(turn, tenant, id, content, lookup),
+  ),
+  'session-metadata': needsDiskSpace((turn, { tenant, id, metadata, lookup }) =>
+    setMetadata(turn, tenant, id, metadata, lookup),
   ),
   /**
    * Cancels the live jobs of a session, and deletes the session with the last of them. A session with many jobs takes
    * several such events; the reply says whether this was the last. The newest jobs go first: no job may start because
    * the one before it was cancelled.
    */
-  'forget-session': mayRefuse((turn, { tenant, id, by, keepsBudget }) => {
+  'forget-session': mayRefuse((turn, { tenant, id, by, keepsBudget, lookup }) => {
     const { jobs, isAll } = someToCancel(turn.state.roster.inSession(tenant, id), 'newest');
-    if (isAll) forgetSession(turn, tenant, id, keepsBudget);
-    else assertSession(turn, tenant, id);
+    if (isAll) forgetSession(turn, tenant, id, keepsBudget, lookup);
+    else assertSession(turn, tenant, id, lookup);
     for (const entry of jobs.toReversed()) cancelOne(turn, entry, by);
     return { isPartial: !isAll };
   }),

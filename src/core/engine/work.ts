@@ -16,6 +16,10 @@ export function workOf({ roster }: State, event: EngineEvent): number {
       return 1 + Math.min(roster.descendants(event.uid).size, MAX_CANCELLED_PER_STEP);
     case 'forget-session':
       return 1 + Math.min(roster.inSession(event.tenant, event.id).size, MAX_CANCELLED_PER_STEP);
+    case 'archive-sessions':
+      return 1 + event.records.length;
+    case 'expire-archived':
+      return 1 + event.sessions.length;
     case 'reserve-live':
       return RESERVED_PER_STEP;
     case 'indexed':

@@ -1,6 +1,13 @@
 /** A checked request to run a job, before the engine has decided on it. */
-import type { AskRecord } from '../../model/records.ts';
+import type { AskRecord, SessionRecord } from '../../model/records.ts';
 import type { EndedJob } from './store.ts';
+
+/** What a look into the archive has found of a session that was not in memory. */
+export interface SessionLookup {
+  /** How many sessions had left memory before the look; see SessionTable.left. */
+  readonly left: number;
+  readonly archived: SessionRecord | undefined;
+}
 
 export interface NewJob extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'ancestors' | 'line'> {
   readonly forceRetry: boolean;
@@ -12,4 +19,6 @@ export interface NewJob extends Omit<AskRecord, 'v' | 'n' | 'createdAt' | 'ances
   readonly bodyStored: boolean;
   /** The job with this id from the history, if the caller chose the id and the job is no longer in memory. */
   readonly known: EndedJob | undefined;
+  /** What is known of the job's session, if it has one; absent where there is no archive. */
+  readonly session?: SessionLookup | undefined;
 }

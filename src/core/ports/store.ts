@@ -11,6 +11,7 @@ import type {
   RecordKinds,
 } from '../../model/records.ts';
 import type { LedgerReads } from './ledger.ts';
+import type { SessionArchive } from './sessions.ts';
 
 export type Seq = number;
 
@@ -166,6 +167,8 @@ export interface Store {
   readonly history: HistoryReads;
   /** The charges of all closed attempts, also of those that jobs no longer list and of jobs that were purged. */
   readonly ledger: LedgerReads;
+  /** Sessions that have left memory. */
+  readonly sessions: SessionArchive;
   /**
    * Adds ended jobs to the history, once their end is durable. `upTo`: every job that ended at or before this change has
    * been passed to `index`, now or earlier; the history's watermark never passes it.

@@ -24,6 +24,10 @@ export class RecentIds {
     if (ids?.size === 0) this.#byTenant.delete(tenant);
   }
 
+  of(tenant: string): ReadonlySet<string> {
+    return this.#byTenant.get(tenant) ?? NO_IDS;
+  }
+
   clear(): void {
     this.#byTenant.clear();
   }

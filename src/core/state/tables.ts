@@ -42,28 +42,37 @@ export class RecentTable<T> extends Table<T> {
   }
 }
 
-/** The sessions, in the order of their last use. */
+/** The sessions, in the order of their last change. */
 export class SessionTable extends RecentTable<SessionRecord> {
-  /** Sessions without a budget of their own: only they may give way to others. */
-  readonly #replaceable = new RecentIds();
+  readonly #byTenant = new RecentIds();
+  /** How many sessions have left this table so far: what was found outside of it before may be out of date since. */
+  left = 0;
 
   override set(id: string, record: SessionRecord | null): void {
     const former = this.records.get(id);
     super.set(id, record);
-    if (former) this.#replaceable.delete(former.tenant, id);
-    if (record && record.tokenBudget === undefined) this.#replaceable.use(record.tenant, id);
+    if (former) this.#byTenant.delete(former.tenant, id);
+    if (record) this.#byTenant.use(record.tenant, id);
+    else this.left++;
   }
 
   override sort(order: (a: SessionRecord, b: SessionRecord) => number): void {
     super.sort(order);
-    this.#replaceable.clear();
-    for (const [id, { tenant, tokenBudget }] of this.records)
-      if (tokenBudget === undefined) this.#replaceable.use(tenant, id);
+    this.#byTenant.clear();
+    for (const [id, { tenant }] of this.records) this.#byTenant.use(tenant, id);
   }
 
-  /** The session that gives way when there are too many; undefined if all have a budget of their own. */
-  replaceable(): string | undefined {
-    return this.#replaceable.oldestOfLargest();
+  /** The ids of the least recently used sessions of the tenant that has the most; those are the first to give way. */
+  *leastUsed(limit: number): Generator<string> {
+    let count = 0;
+    for (const id of this.#byTenant.ofLargest()) {
+      if (count++ === limit) return;
+      yield id;
+    }
+  }
+
+  *ofTenant(tenant: string): Generator<SessionRecord> {
+    for (const id of this.#byTenant.of(tenant)) yield this.records.get(id) as SessionRecord;
   }
 }
 

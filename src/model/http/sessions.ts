@@ -69,6 +69,11 @@ export const SessionView = answerObject('Session', {
   live_jobs: Type.Integer({ description: 'Number of its jobs that have not ended' }),
   messages: Type.Integer({ description: 'Number of messages of its conversation' }),
   metadata: SessionMetadata,
+  archived: Type.Optional(
+    Type.Literal(true, {
+      description: 'It was idle for long and is in the archive; the next use brings it back',
+    }),
+  ),
 });
 export type SessionView = Shape<typeof SessionView>;
 

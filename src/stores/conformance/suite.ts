@@ -4,6 +4,7 @@
  */
 import { describe, test } from 'node:test';
 import type { EngineSettings } from '../../core/settings.ts';
+import { ARCHIVE_PROMISES } from './archive-promises.ts';
 import { BLOB_PROMISES } from './blob-promises.ts';
 import { HISTORY_PROMISES } from './history-promises.ts';
 import { KEPT_PROMISES } from './kept-promises.ts';
@@ -23,6 +24,7 @@ const PROMISES = [
   ...LEASE_PROMISES,
   ...KEPT_PROMISES,
   ...OPENING_PROMISES,
+  ...ARCHIVE_PROMISES,
 ];
 
 export interface Recordings {

@@ -3,12 +3,14 @@
  * a thread; InlineBackground runs it in place, for that thread and for tests that need every disk call in order.
  */
 import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../core/ports/ledger.ts';
+import type { ArchiveReads, SessionName } from '../../core/ports/sessions.ts';
 import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import { type MergeOrder, mergeCheckpoint } from './checkpoint/merge.ts';
 import type { HistoryIndex, HistoryOpened, LogPoint } from './history/history.ts';
 import { type RebuiltHistory, rebuildHistory } from './history/rebuild.ts';
+import { archiveReadsOf } from './history/session-index.ts';
 import type { Paths } from './layout.ts';
 
 export interface Background {
@@ -29,11 +31,15 @@ export interface Background {
   dropCharges(settledBefore: number, limit: number): Promise<number>;
   planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
   purge(endedBefore: number, limit: number): Promise<void>;
-  /** True where an ended job in the history may reference this blob file. */
+  /** Writes joined rows of sessions, as sessionText() makes them, to the archive. */
+  archive(rows: string): Promise<void>;
+  dropSessions(sessions: readonly SessionName[]): Promise<void>;
+  /** True where an ended job or an archived session in the history may reference this blob file. */
   usesBlobFile(file: number): Promise<boolean>;
-  /** The blob files that ended jobs in the history refer to. */
+  /** The blob files that ended jobs and archived sessions in the history refer to. */
   blobFiles(): Promise<number[]>;
   readonly reads: HistoryReads;
+  readonly sessions: ArchiveReads;
   close(): Promise<void>;
 }
 
@@ -54,6 +60,7 @@ export class InlineBackground implements Background {
   readonly #paths: Paths;
   readonly #history: HistoryIndex;
   readonly reads: HistoryReads;
+  readonly sessions: ArchiveReads;
   /** How far the history reaches, so that a repair can bring the new one as far. */
   #holds: { readonly watermark: number; readonly log: LogPoint | undefined } = {
     watermark: 0,
@@ -68,6 +75,7 @@ export class InlineBackground implements Background {
     this.#paths = paths;
     this.#history = history;
     this.reads = readsOf(history);
+    this.sessions = archiveReadsOf(history);
   }
 
   async open(keptSince: number): Promise<HistoryOpened> {
@@ -84,7 +92,7 @@ export class InlineBackground implements Background {
     this.#history.open();
     const { watermark, log: logEnd } = this.#holds;
     const put: Background['index'] = async (rows, upTo, log, charges) => this.#put(rows, upTo, log, charges);
-    const order = { put, keptSince: this.#keptSince, watermark, logEnd };
+    const order = { put, archive: this, keptSince: this.#keptSince, watermark, logEnd };
     for (let readings = 1; ; readings++) {
       try {
         const rebuilt = await rebuildHistory(this.#disk, this.#paths, order);
@@ -129,6 +137,14 @@ export class InlineBackground implements Background {
   async purge(endedBefore: number, limit: number): Promise<void> {
     this.#history.purge(endedBefore, limit);
     this.#keptSince = Math.max(this.#keptSince, endedBefore);
+  }
+
+  async archive(rows: string): Promise<void> {
+    this.#history.sessions.put(linesIn(rows));
+  }
+
+  async dropSessions(sessions: readonly SessionName[]): Promise<void> {
+    this.#history.sessions.drop(sessions);
   }
 
   async usesBlobFile(file: number): Promise<boolean> {

@@ -10,7 +10,7 @@ import type { Env } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { BlobRef } from '../../model/body.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
-import type { AttemptRecord, Change, JobRecord } from '../../model/records.ts';
+import type { AttemptRecord, Change, JobRecord, SessionRecord } from '../../model/records.ts';
 import { NOW, Opened } from '../conformance/opened.ts';
 import { InlineBackground } from './background.ts';
 import { BlobUse } from './blob-use.ts';
@@ -80,6 +80,23 @@ test('what a waiting job keeps counts until it keeps something else, or has a re
   assert.deepEqual([use.has(1), use.has(2)], [false, true]);
   use.changed(job('a', { state: 'succeeded', result: inFile(3) }), 5);
   assert.deepEqual([use.has(2), use.has(3)], [false, true]);
+});
+
+test('the messages of a session count until they are replaced, or the session has left memory', () => {
+  const session = (file: number | undefined): Change =>
+    ({
+      kind: 'session',
+      id: 'default~s',
+      after: { v: 2, id: 's', ...(file !== undefined && { messages: { ref: inFile(file) } }) },
+      cause: 'used',
+    }) as unknown as Change;
+  const use = after([session(1)]);
+  use.session('default~t', session(1).after as SessionRecord);
+  use.changed(session(2), 2);
+  assert.deepEqual([use.has(1), use.has(2)], [true, true], 'another session refers to the first');
+  use.changed({ ...session(2), after: null } as Change, 3);
+  use.session('default~t', null);
+  assert.deepEqual([use.has(1), use.has(2)], [false, false]);
 });
 
 test('an ended job counts until it has certainly left the memory of the brain', () => {

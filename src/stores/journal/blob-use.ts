@@ -1,15 +1,17 @@
 /**
- * Counts which blob files the jobs in the brain's memory reference. The store never asks the brain: it derives this
+ * Counts which blob files the jobs and the sessions in the brain's memory reference. The store never asks the brain: it derives this
  * from the records it recovers, the changes appended to it, and the ended jobs it has reported as indexed.
  *
- * B1  A file counts as used for as long as the brain may have a job in memory that references it.
+ * B1  A file counts as used for as long as the brain may have a job or a session in memory that references it. A session
+ *     that leaves memory for the archive is there before.
  */
 import type { JobBundle, Recovery, Seq } from '../../core/ports/store.ts';
 import type { Body } from '../../model/body.ts';
 import { keptBody } from '../../model/kept-body.ts';
-import type { Change } from '../../model/records.ts';
+import { namedBodies } from '../../model/named-bodies.ts';
+import type { Change, SessionRecord } from '../../model/records.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
-import { type FileSpan, filesOf } from './blobs.ts';
+import { type FileSpan, filesOf, spanOf } from './blobs.ts';
 
 interface JobBlobFiles {
   /** The blob files of the payload. */
@@ -26,6 +28,8 @@ interface JobBlobFiles {
 export class BlobUse {
   /** By uid. Jobs without a blob file, which are most, are left out. */
   readonly #jobs = new Map<string, JobBlobFiles>();
+  /** The files of sessions, by the ids of their records. Sessions without a blob file are left out. */
+  readonly #sessions = new Map<string, FileSpan>();
   /** The number of references to each blob file. */
   readonly #counts = new Map<number, number>();
   /** Jobs with an open attempt, which stay in memory even in a terminal state; needed only until opened(). */
@@ -38,7 +42,7 @@ export class BlobUse {
     return this.#counts.has(file);
   }
 
-  /** The files that jobs in memory refer to. */
+  /** The files that jobs and sessions in memory refer to. */
   files(): Iterable<number> {
     return this.#counts.keys();
   }
@@ -50,8 +54,19 @@ export class BlobUse {
     this.#setJob(uid, keptBody(job), isTerminal(job.state), seq);
   }
 
+  /** Takes the record of a session, as it is from now on; null for one that leaves memory. */
+  session(id: string, record: SessionRecord | null): void {
+    const former = this.#sessions.get(id);
+    const span = record ? spanOf(namedBodies('session', record)) : undefined;
+    this.#count(span, 1);
+    this.#count(former, -1);
+    if (span) this.#sessions.set(id, span);
+    else if (former) this.#sessions.delete(id);
+  }
+
   /** Takes a change that was recovered from the log or appended to it. */
   changed(change: Change, seq: Seq): void {
+    if (change.kind === 'session') return this.session(change.id, change.after);
     if (!change.after) return;
     switch (change.kind) {
       case 'ask':
@@ -176,7 +191,10 @@ export const countingBlobs = (into: Recovery, use: BlobUse): Recovery => ({
     use.recovered(bundle);
     into.job(bundle);
   },
-  record: (record) => into.record(record),
+  record: (record) => {
+    if (record.kind === 'session') use.session(record.id, record.after);
+    into.record(record);
+  },
   change: (change, seq) => {
     use.changed(change, seq);
     into.change(change, seq);

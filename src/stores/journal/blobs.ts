@@ -37,6 +37,16 @@ export function filesOf(body: Body | undefined): FileSpan | undefined {
   return { low: since, high: file };
 }
 
+/** The first and the last blob file that any of these bodies needs. */
+export function spanOf(bodies: readonly Body[]): FileSpan | undefined {
+  const spans = bodies.map(filesOf).filter((span) => span !== undefined);
+  if (spans.length === 0) return undefined;
+  return {
+    low: Math.min(...spans.map(({ low }) => low)),
+    high: Math.max(...spans.map(({ high }) => high)),
+  };
+}
+
 export interface FileSpan {
   readonly low: number;
   readonly high: number;

@@ -10,6 +10,7 @@
 
 import { dirname } from 'node:path';
 import type { LedgerReads } from '../../core/ports/ledger.ts';
+import type { SessionArchive } from '../../core/ports/sessions.ts';
 import type {
   BlobTies,
   HistoryReads,
@@ -34,6 +35,7 @@ import { Blobs, isScattered } from './blobs.ts';
 import { Checkpoints } from './checkpoint/checkpoints.ts';
 import { DiskSpace } from './disk-space.ts';
 import { openFailure } from './failures.ts';
+import { journalArchive } from './history/archive.ts';
 import { ChargeFeed } from './history/charge-feed.ts';
 import { chargeRow } from './history/charge-rows.ts';
 import { type HistoryOpened, type LogPoint, ownerNumber } from './history/history.ts';
@@ -121,6 +123,10 @@ export class JournalStore implements Store {
   get ledger(): LedgerReads {
     const isComplete = (): Promise<void> => this.#journal().indexer.chargesWritten();
     return ledgerOf(this.#background, isComplete, this.#env.timers);
+  }
+
+  get sessions(): SessionArchive {
+    return journalArchive(this.#background, () => this.#journal());
   }
 
   get overloaded(): boolean {
@@ -337,7 +343,7 @@ export class JournalStore implements Store {
     const { disk } = this.#env;
     const logEnd = logPoint({ seq: end.nextSeq - 1, chain: end.chain ?? manifest.chain }, owner);
     const put = this.#background.index.bind(this.#background);
-    const order = { put, keptSince, watermark: undefined, logEnd };
+    const order = { put, archive: this.#background, keptSince, watermark: undefined, logEnd };
     const rebuilt = await rebuildHistory(disk, this.#paths, order);
     if (isTooOld || rebuilt.from > 1) {
       const why = isTooOld ? `was older than the checkpoint (change ${watermark})` : 'was missing';

@@ -2,6 +2,7 @@
 
 import { Worker } from 'node:worker_threads';
 import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../core/ports/ledger.ts';
+import type { ArchiveReads, SessionName } from '../../core/ports/sessions.ts';
 import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { isErrorCode, OrchdError } from '../../model/errors.ts';
@@ -10,6 +11,7 @@ import type { Manifest } from './checkpoint/manifest.ts';
 import type { MergeOrder } from './checkpoint/merge.ts';
 import type { HistoryOpened, LogPoint } from './history/history.ts';
 import type { RebuiltHistory } from './history/rebuild.ts';
+import { archiveReadsOf } from './history/session-index.ts';
 import { listInSlices } from './history/sliced-list.ts';
 import { SqliteHistory } from './history/sqlite.ts';
 import type { Paths } from './layout.ts';
@@ -24,6 +26,8 @@ export type ThreadCall =
   | 'dropCharges'
   | 'planPurge'
   | 'purge'
+  | 'archive'
+  | 'dropSessions'
   | 'usesBlobFile'
   | 'blobFiles'
   | 'close';
@@ -57,6 +61,7 @@ export class ThreadBackground implements Background {
   readonly #pending = new Map<number, PendingCall>();
   readonly #reader: SqliteHistory;
   readonly reads: HistoryReads;
+  readonly sessions: ArchiveReads;
   #calls = 0;
   #failure: Error | undefined;
   #isClosed = false;
@@ -79,6 +84,7 @@ export class ThreadBackground implements Background {
     this.#worker.unref();
     this.#reader = new SqliteHistory(paths.history, 'read');
     const reader = this.#reader;
+    this.sessions = archiveReadsOf(reader);
     this.reads = { ...readsOf(reader), list: (query) => listInSlices(reader, query, timers) };
   }
 
@@ -122,6 +128,14 @@ export class ThreadBackground implements Background {
 
   purge(endedBefore: number, limit: number): Promise<void> {
     return this.#call('purge', endedBefore, limit);
+  }
+
+  archive(rows: string): Promise<void> {
+    return this.#call('archive', rows);
+  }
+
+  dropSessions(sessions: readonly SessionName[]): Promise<void> {
+    return this.#call('dropSessions', sessions);
   }
 
   usesBlobFile(file: number): Promise<boolean> {

@@ -8,6 +8,7 @@
 
 import type { Term } from '../../core/ports/leadership.ts';
 import type { LedgerReads } from '../../core/ports/ledger.ts';
+import type { SessionArchive } from '../../core/ports/sessions.ts';
 import type {
   BlobTies,
   HistoryReads,
@@ -34,6 +35,7 @@ import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
 import { brainOf, confirmLead, type EpochRow, recoverJobs, recoverOthers, takeOver } from './recover.ts';
 import { dropUnnamedBodies, trimAudit } from './retention.ts';
+import { TableArchive } from './sessions.ts';
 import { SharedConnection } from './shared-connection.ts';
 import { type Connect, isConflict, isDiskFull, isLost, isReadOnly, type Sql } from './sql.ts';
 import { checkDurable, migrate } from './tables.ts';
@@ -69,6 +71,7 @@ export class MariaDbStore implements Store {
   readonly capabilities: StoreCapabilities = { secondOpener: 'epoch' };
   readonly history: HistoryReads;
   readonly ledger: LedgerReads;
+  readonly sessions: SessionArchive;
   readonly #env: Env;
   readonly #options: MariaDbOptions;
   readonly #writes: SharedConnection;
@@ -77,6 +80,8 @@ export class MariaDbStore implements Store {
   readonly #sums: SharedConnection;
   /** The connection for retention, which takes long and has transactions of its own. */
   readonly #chores: SharedConnection;
+  /** The connection for writes to the archive of sessions. */
+  readonly #archive: SharedConnection;
   #events: StoreEvents | undefined;
   #epoch = 0;
   #seq = 0;
@@ -100,8 +105,10 @@ export class MariaDbStore implements Store {
     this.#reads = new SharedConnection(() => options.connect({ silentMs: READ_SILENT_MS }));
     this.#sums = new SharedConnection(options.connect);
     this.#chores = new SharedConnection(options.connect);
+    this.#archive = new SharedConnection(options.connect);
     this.history = new TableHistory(this.#reads);
     this.ledger = new TableLedger(this.#sums);
+    this.sessions = new TableArchive(this.#reads, this.#archive, () => this.#epoch);
   }
 
   get overloaded(): boolean {
@@ -228,7 +235,7 @@ export class MariaDbStore implements Store {
   }
 
   #connections(): readonly SharedConnection[] {
-    return [this.#writes, this.#reads, this.#sums, this.#chores];
+    return [this.#writes, this.#reads, this.#sums, this.#chores, this.#archive];
   }
 
   /** Another node may lead now. The server may not answer any more, so calls under way are not waited for. */

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
 import type { BlobOwner } from '../../core/ports/store.ts';
 import { realEnv } from '../../kit/env/real.ts';
-import { scoped } from '../../model/records.ts';
+import { type SessionRecord, scoped } from '../../model/records.ts';
 import { NOW, Opened } from '../conformance/opened.ts';
 import { rowOf } from './blobs.ts';
 import { MariaDbStore } from './mariadb.ts';
@@ -65,6 +65,26 @@ describe('bodies', () => {
       while (from > 0);
       assert.deepEqual(await ids('blobs'), [rowOf(payload), rowOf(result), 4]);
       assert.equal(String(await store.readBlob(payload)), '"payload"');
+    }));
+
+  test('of a session stay while it is in memory or in the archive, and go with it', () =>
+    onStage(async ({ sql, opened, epoch, ids }) => {
+      const { store, engine } = opened;
+      opened.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 1 });
+      const owned = await store.putBlob('"a turn"', { owner: { session: 'default~s' } });
+      const sweep = async (): Promise<number[]> => {
+        await opened.settled();
+        await age(sql, 11);
+        await dropUnnamedBodies(sql, epoch);
+        return ids('blobs');
+      };
+      assert.deepEqual(await sweep(), [rowOf(owned)], 'in memory');
+      const record = engine.state.sessionOf('default', 's') as SessionRecord;
+      await store.sessions.put([record]);
+      opened.step({ type: 'archive-sessions', records: [record] });
+      assert.deepEqual(await sweep(), [rowOf(owned)], 'in the archive');
+      await store.sessions.drop([record]);
+      assert.deepEqual(await sweep(), []);
     }));
 
   test('of a waiting job stay until it goes on with another one', () =>

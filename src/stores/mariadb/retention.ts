@@ -1,11 +1,10 @@
 /**
- * Removes bodies that no job names and old audit rows, in small transactions, each behind the fence: commits of the
+ * Removes bodies that neither a job nor a session needs and old audit rows, in small transactions, each behind the fence: commits of the
  * engine wait for the same row.
  */
-import { OrchdError } from '../../model/errors.ts';
 import { dropBlobs } from './blobs.ts';
-import { HOLD_FENCE } from './history.ts';
-import { type Sql, transaction, type Value } from './sql.ts';
+import { behindFence } from './fence.ts';
+import type { Sql, Value } from './sql.ts';
 
 /** A body is written before its record; no submission takes this long from one to the other. */
 const YOUNG_SEC = 600;
@@ -13,28 +12,22 @@ const PIECE_ROWS = 500;
 /** Bodies that one call checks, at most: most of them are named by a job and stay. */
 const LOOK_ROWS = 5000;
 
-async function behindFence<T>(sql: Sql, epoch: number, run: () => Promise<T>): Promise<T> {
-  return transaction(sql, async () => {
-    const fence = await sql.run(HOLD_FENCE, [epoch]);
-    if (fence.rows !== 1) throw new OrchdError('FENCED');
-    return run();
-  });
-}
-
 /**
  * A body says which job names it; the row of that job says whether it still does. A body that is a part of others says who
- * owns it, and is kept as long as its owner.
+ * owns it, and is kept as long as its owner; a session may be in memory or in the archive.
  */
 const UNNAMED = `NOT EXISTS (SELECT 1 FROM orchestrator_jobs j
   WHERE j.uid = b.uid AND (j.payload_blob = b.id OR j.result_blob = b.id))
   AND (b.owner IS NULL OR NOT (
     EXISTS (SELECT 1 FROM orchestrator_jobs o WHERE b.owner LIKE 'job:%' AND o.uid = SUBSTRING(b.owner, 5))
     OR EXISTS (SELECT 1 FROM orchestrator_records r
-      WHERE b.owner LIKE 'session:%' AND r.kind = 'session' AND r.id = SUBSTRING(b.owner, 9))))`;
+      WHERE b.owner LIKE 'session:%' AND r.kind = 'session' AND r.id = SUBSTRING(b.owner, 9))
+    OR EXISTS (SELECT 1 FROM orchestrator_sessions a
+      WHERE b.owner LIKE 'session:%' AND a.name = SUBSTRING(b.owner, 9))))`;
 
 /**
- * Bodies that no job names and that are older than ten minutes by the database's clock. Looks at some of those
- * after `from` and returns where to go on; 0 where it has come to the end.
+ * Bodies that neither a job nor a session needs and that are older than ten minutes by the database's clock. Looks at
+ * some of those after `from` and returns where to go on; 0 where it has come to the end.
  */
 export async function dropUnnamedBodies(sql: Sql, epoch: number, from = 0): Promise<number> {
   const [reach] = await sql.query<{ last: number | null }>(

@@ -215,4 +215,19 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     // The job or the session that a body is kept for which is a part of others, such as the messages of a conversation.
     `ALTER TABLE orchestrator_blobs ADD COLUMN IF NOT EXISTS owner ${NAME(CHARS.owner)} NULL`,
   ],
+  [
+    // A leader of an older version would delete idle sessions and the bodies of archived ones, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    // Sessions that have left memory; a name is that of their record in orchestrator_records.
+    `CREATE TABLE IF NOT EXISTS orchestrator_sessions (
+      name ${NAME(CHARS.record)} NOT NULL PRIMARY KEY,
+      tenant ${NAME(CHARS.tenant)} NOT NULL,
+      id ${NAME(CHARS.text)} NOT NULL,
+      used_ms BIGINT UNSIGNED NOT NULL,
+      record LONGTEXT NOT NULL,
+      KEY by_use (tenant, used_ms, id),
+      KEY by_age (used_ms, id)
+    ) ${TABLE}`,
+  ],
 ];

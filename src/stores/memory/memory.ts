@@ -3,6 +3,7 @@
  * and for programs that need no persistence. It is the shortest complete implementation of the Store port.
  */
 import type { LedgerReads } from '../../core/ports/ledger.ts';
+import type { SessionArchive } from '../../core/ports/sessions.ts';
 import type {
   HistoryReads,
   JobBundle,
@@ -19,6 +20,7 @@ import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { Change } from '../../model/records.ts';
+import { ArchivedSessions } from '../archived-sessions.ts';
 import { Charges, chargeIn } from '../charges.ts';
 import { EndedJobs } from '../ended-jobs.ts';
 
@@ -33,6 +35,7 @@ export class Medium {
   readonly blobs: string[] = [];
   readonly history = new EndedJobs();
   readonly charges = new Charges();
+  readonly sessions = new ArchivedSessions();
   indexedUpTo = 0;
   /** The instant of the last commit. */
   lastAt = 0;
@@ -77,6 +80,24 @@ export class MemoryStore implements Store {
     return {
       sums: async (window, by, limit) => charges.sums(window, by, limit),
       page: async (window, after, limit) => charges.page(window, after, limit),
+    };
+  }
+
+  get sessions(): SessionArchive {
+    const { sessions } = this.#medium;
+    return {
+      put: async (records) => {
+        this.#assertNotFenced();
+        sessions.put(records);
+      },
+      drop: async (names) => {
+        this.#assertNotFenced();
+        sessions.drop(names);
+      },
+      get: async (tenant, id) => sessions.get(tenant, id),
+      list: async (query) => sessions.list(query),
+      oldest: async (usedBefore, limit) => sessions.oldest(usedBefore, limit),
+      isEmpty: async () => sessions.isEmpty(),
     };
   }
 

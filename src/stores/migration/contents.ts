@@ -2,12 +2,14 @@
 import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
-import type { BrainRecord } from '../../model/records.ts';
+import type { BrainRecord, SessionRecord } from '../../model/records.ts';
 import type { OtherRecord } from '../records.ts';
 import type { MigrationMark } from './mark.ts';
 
 /** Number of jobs that are read at once. */
 export const JOBS_PER_PAGE = 200;
+/** Number of archived sessions that are read at once. */
+export const SESSIONS_PER_PAGE = 200;
 /** Number of charges that are read at once. */
 export const CHARGES_PER_PAGE = 500;
 
@@ -31,6 +33,15 @@ export interface LoadedJob {
   readonly kept: string | undefined;
 }
 
+/** A session and the texts of its large bodies. */
+export interface LoadedSession {
+  readonly record: SessionRecord;
+  /** Set where the record has messages. */
+  readonly messages: string | undefined;
+  /** Set where the record holds a reference instead of the metadata itself. */
+  readonly metadata: string | undefined;
+}
+
 /** Everything that a store holds. */
 export interface StoreContents {
   /** The store's location in texts for people; never with a password. */
@@ -42,6 +53,8 @@ export interface StoreContents {
   jobs(): AsyncIterable<readonly JobBundle[]>;
   /** Yields every charge once, in any order, page by page. */
   charges(): AsyncIterable<readonly Charge[]>;
+  /** Yields every archived session once, in any order, page by page. */
+  sessions(): AsyncIterable<readonly SessionRecord[]>;
   readBody(ref: BlobRef): Promise<string>;
   /** Keeps everybody else from writing to the store until close(), and returns its contents as of now. */
   hold(): Promise<StoreContents>;
@@ -70,6 +83,10 @@ export interface MigrationTarget {
   put(jobs: readonly LoadedJob[]): Promise<void>;
   /** Charges that the target holds already are left as they are. */
   putCharges(charges: readonly Charge[]): Promise<void>;
+  /** Writes archived sessions; those that the target holds already are replaced. */
+  putSessions(sessions: readonly SessionRecord[]): Promise<void>;
+  /** Stores a body of a session. */
+  putBody(text: string, of: SessionRecord): Promise<BlobRef>;
   /** Writes all remaining records; only the mark stays. */
   seal(others: readonly OtherRecord[]): Promise<void>;
   /** Reads the target back as a brain would. */

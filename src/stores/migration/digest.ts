@@ -4,12 +4,14 @@
  */
 import { createHash } from 'node:crypto';
 import { stableHash } from '../../kit/hash.ts';
+import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
 import { withKeptBody } from '../../model/kept-body.ts';
-import type { BrainRecord } from '../../model/records.ts';
+import type { BrainRecord, SessionRecord } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { OtherRecord } from '../records.ts';
-import type { LoadedJob } from './contents.ts';
+import type { LoadedJob, LoadedSession } from './contents.ts';
+import { withSessionBodies } from './load-bodies.ts';
 
 export interface Totals {
   readonly live: number;
@@ -19,6 +21,7 @@ export interface Totals {
   readonly bodyBytes: number;
   readonly others: number;
   readonly charges: number;
+  readonly sessions: number;
   readonly hash: string;
 }
 
@@ -33,6 +36,7 @@ export class Digest {
   #bodyBytes = 0;
   #others = 0;
   #charges = 0;
+  #sessions = 0;
 
   addJob({ bundle, payload, kept }: LoadedJob): void {
     const { uid, seq, ask, job, attempts } = bundle;
@@ -51,9 +55,21 @@ export class Digest {
     this.#others++;
   }
 
+  /** A session that is not archived is one of the other records. */
+  addLiveSession(id: string, session: LoadedSession): void {
+    this.#add(['session', id, this.#session(session)]);
+    this.#others++;
+  }
+
   addCharge(charge: Charge): void {
     this.#add(['charge', charge]);
     this.#charges++;
+  }
+
+  /** An archived session. */
+  addSession(session: LoadedSession): void {
+    this.#add(['archived', this.#session(session)]);
+    this.#sessions++;
   }
 
   /** The epoch is left out, since the migration itself raises it. */
@@ -74,8 +90,15 @@ export class Digest {
       bodyBytes: this.#bodyBytes,
       others: this.#others,
       charges: this.#charges,
+      sessions: this.#sessions,
       hash: this.#sum.toString(16).padStart(64, '0'),
     };
+  }
+
+  #session({ record, messages, metadata }: LoadedSession): SessionRecord {
+    const body = (text: string | undefined) =>
+      text === undefined ? undefined : (this.#body(text) as BlobRef);
+    return withSessionBodies(record, body(messages), body(metadata));
   }
 
   #body(text: string): object {

@@ -3,7 +3,8 @@ import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef, Body } from '../../model/body.ts';
 import { composedText, compositionIn, isComposed } from '../../model/composed.ts';
 import { keptBody, withKeptBody } from '../../model/kept-body.ts';
-import type { LoadedJob, StoreContents } from './contents.ts';
+import type { SessionRecord } from '../../model/records.ts';
+import type { LoadedJob, LoadedSession, StoreContents } from './contents.ts';
 
 /** A piece holds at most this many bytes of bodies, unless a single job has more. */
 const PIECE_BODY_BYTES = 8 * 2 ** 20;
@@ -33,6 +34,35 @@ export async function* loadedJobs(contents: StoreContents): AsyncGenerator<reado
     }
   }
 }
+
+/** Archived sessions with the texts of their bodies. */
+export async function* loadedSessions(contents: StoreContents): AsyncGenerator<readonly LoadedSession[]> {
+  for await (const page of contents.sessions()) {
+    const loaded: LoadedSession[] = [];
+    for (const record of page) loaded.push(await loadSession(contents, record));
+    yield loaded;
+  }
+}
+
+export async function loadSession(contents: StoreContents, record: SessionRecord): Promise<LoadedSession> {
+  const { messages, metadata } = record;
+  return {
+    record,
+    messages: messages && (await wholeBody(contents, messages.ref)),
+    metadata: typeof metadata === 'object' ? await wholeBody(contents, metadata) : undefined,
+  };
+}
+
+/** The session with its bodies replaced by those given; undefined keeps a body. */
+export const withSessionBodies = (
+  record: SessionRecord,
+  messages: BlobRef | undefined,
+  metadata: BlobRef | undefined,
+): SessionRecord => ({
+  ...record,
+  ...(messages && record.messages && { messages: { ...record.messages, ref: messages } }),
+  ...(metadata && { metadata }),
+});
 
 async function load(contents: StoreContents, bundle: JobBundle): Promise<LoadedJob> {
   const { payload } = bundle.ask;

@@ -7,9 +7,11 @@
  * V3  Nothing that was written from an older state of the source is kept.
  */
 import { OrchdError } from '../../model/errors.ts';
-import type { LoadedJob, MigrationTarget, StoreContents, StoreHead } from './contents.ts';
+import type { SessionRecord } from '../../model/records.ts';
+import type { OtherRecord } from '../records.ts';
+import type { LoadedJob, LoadedSession, MigrationTarget, StoreContents, StoreHead } from './contents.ts';
 import { Digest, difference, type Totals } from './digest.ts';
-import { loadedJobs } from './load-bodies.ts';
+import { loadedJobs, loadedSessions, loadSession, withSessionBodies } from './load-bodies.ts';
 import { compareMarks, type MigrationMark, markOf } from './mark.ts';
 
 /** Added to the epoch at the target, so that a brain started on the source by mistake, even often, has a lower one. */
@@ -47,7 +49,7 @@ export async function migrate(
   await target.begin(mark, { ...head, epoch, brain: { ...head.brain, epoch } }, keep);
   const copied = await copy(source, target, onProgress);
   await source.assertHeld();
-  await target.seal(source.others);
+  await target.seal(await movedOthers(source, target));
   await verify(source, copied, target, onProgress);
   await target.finish();
   return { from: source.place, to: target.place, seq: head.seq, epoch, already: false, ...copied };
@@ -71,7 +73,29 @@ async function copy(source: StoreContents, target: MigrationTarget, onProgress: 
     await target.putCharges(charges);
     for (const charge of charges) digest.addCharge(charge);
   }
+  for await (const sessions of loadedSessions(source)) {
+    await target.putSessions(await Promise.all(sessions.map((session) => moved(target, session))));
+    for (const session of sessions) digest.addSession(session);
+  }
   return completed(digest, source);
+}
+
+/** The session with its bodies in the target. */
+async function moved(target: MigrationTarget, session: LoadedSession): Promise<SessionRecord> {
+  const { record, messages, metadata } = session;
+  const put = async (text: string | undefined) =>
+    text === undefined ? undefined : target.putBody(text, record);
+  return withSessionBodies(record, await put(messages), await put(metadata));
+}
+
+/** The records that belong to no job; the bodies of sessions are moved with them. */
+async function movedOthers(source: StoreContents, target: MigrationTarget): Promise<OtherRecord[]> {
+  const others: OtherRecord[] = [];
+  for (const record of source.others) {
+    if (record.kind !== 'session') others.push(record);
+    else others.push({ ...record, after: await moved(target, await loadSession(source, record.after)) });
+  }
+  return others;
 }
 
 async function missing(target: MigrationTarget, jobs: readonly LoadedJob[]): Promise<LoadedJob[]> {
@@ -80,9 +104,12 @@ async function missing(target: MigrationTarget, jobs: readonly LoadedJob[]): Pro
 }
 
 /** Adds the records that belong to no job. */
-function completed(digest: Digest, { others, head }: StoreContents): Totals {
-  for (const record of others) digest.addOther(record);
-  digest.addBrain(head.brain);
+async function completed(digest: Digest, contents: StoreContents): Promise<Totals> {
+  for (const record of contents.others) {
+    if (record.kind !== 'session') digest.addOther(record);
+    else digest.addLiveSession(record.id, await loadSession(contents, record.after));
+  }
+  digest.addBrain(contents.head.brain);
   return digest.totals();
 }
 
@@ -93,6 +120,8 @@ async function totalsOf(contents: StoreContents, onProgress: OnProgress): Promis
     onProgress({ doing: 'verify', jobs: digest.jobs, of: contents.jobCount });
   }
   for await (const charges of contents.charges()) for (const charge of charges) digest.addCharge(charge);
+  for await (const sessions of loadedSessions(contents))
+    for (const session of sessions) digest.addSession(session);
   return completed(digest, contents);
 }
 

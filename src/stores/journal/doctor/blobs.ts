@@ -5,7 +5,8 @@ import { type Disk, type DiskFile, diskErrorCode } from '../../../kit/env/env.ts
 import type { Body } from '../../../model/body.ts';
 import { compositionIn, refsIn } from '../../../model/composed.ts';
 import { keptBody } from '../../../model/kept-body.ts';
-import type { AskRecord, JobRecord } from '../../../model/records.ts';
+import { namedBodies } from '../../../model/named-bodies.ts';
+import type { AskRecord, JobRecord, SessionRecord } from '../../../model/records.ts';
 import type { FileRef } from '../blobs.ts';
 import { blobName, blobNumber } from '../layout.ts';
 import type { Report, Verdict } from './report.ts';
@@ -45,7 +46,12 @@ export class BlobCheck {
     if (kept !== undefined) await this.#checkBody(`${name} of "${uid}"`, kept, ifMissing);
   }
 
-  /** Names of the files that no job passed to checkJob() refers to. */
+  async checkSession(record: SessionRecord): Promise<void> {
+    for (const body of namedBodies('session', record))
+      await this.#checkBody(`what session "${record.id}" keeps`, body, 'bad');
+  }
+
+  /** Names of the files that no job and no session that was checked refers to. */
   async unusedFiles(): Promise<string[]> {
     const names = await this.#disk.list(this.#folder);
     // A name that is no blob's has no number; NaN is never in #used, so that the file counts as unused.

@@ -31,6 +31,7 @@ import {
   type Verdict,
 } from './report.ts';
 import { findPrefix, type SalvagePlan, type SalvagePrefix, viewOf } from './salvage.ts';
+import { checkSessions } from './sessions.ts';
 import { stateHash } from './state-hash.ts';
 import { type RecoveryBase, recoverFrom } from './view.ts';
 
@@ -281,6 +282,7 @@ export class Examination {
         if (ended && history && bundle.seq <= history.watermark) continue;
         await blobs.checkJob(bundle.uid, bundle.ask, bundle.job, ended && !history ? 'warn' : 'bad');
       }
+      await checkSessions(this.#records, history, blobs, this.#report);
       await this.#checkEnd(history);
       if (this.prefix) await this.#checkEnded(viewOf(this.#disk, this.#paths, this.prefix), history, blobs);
       this.#addLoss({ bodies: blobs.lost });

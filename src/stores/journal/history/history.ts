@@ -5,11 +5,12 @@
 import { createHash } from 'node:crypto';
 import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
-import { keptBody } from '../../../model/kept-body.ts';
+import { namedBodies } from '../../../model/named-bodies.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
 import { tagText } from '../../tag-text.ts';
-import { type FileSpan, filesOf } from '../blobs.ts';
+import { type FileSpan, spanOf } from '../blobs.ts';
 import { bundleLine } from '../checkpoint/line.ts';
+import type { SessionIndex } from './session-index.ts';
 
 export interface HistoryOpened {
   /** Every job that ended at or before this change is in the index. */
@@ -132,19 +133,14 @@ export interface HistoryIndex {
   /** Charges as chargeRow() writes them. */
   charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): string[];
   dropCharges(settledBefore: number, limit: number): number;
-  /** True where a job's blobRange() includes this file; it may then reference the file. */
+  readonly sessions: SessionIndex;
+  /** True where a job's blobRange() includes this file, or an archived session names it; it may then be in use. */
   usesBlobFile(file: number): boolean;
-  /** The blob files that jobs in the index refer to. */
+  /** The blob files that jobs and archived sessions in the index refer to. */
   blobFiles(): number[];
   close(): void;
 }
 
 /** The lowest and highest blob file that a job needs. */
-export function blobRange({ ask, job }: JobBundle): FileSpan | undefined {
-  const spans = [filesOf(ask.payload), filesOf(keptBody(job))].filter((span) => span !== undefined);
-  if (spans.length === 0) return undefined;
-  return {
-    low: Math.min(...spans.map(({ low }) => low)),
-    high: Math.max(...spans.map(({ high }) => high)),
-  };
-}
+export const blobRange = ({ ask, job }: JobBundle): FileSpan | undefined =>
+  spanOf([...namedBodies('ask', ask), ...namedBodies('job', job)]);

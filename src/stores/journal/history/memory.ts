@@ -7,10 +7,12 @@ import { EndedJobs } from '../../ended-jobs.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
 import { chargeRow, readCharge } from './charge-rows.ts';
 import { blobRange, type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
+import { memorySessions, type SessionIndex } from './session-index.ts';
 
 export class MemoryHistory implements HistoryIndex {
   readonly #ended = new EndedJobs();
   readonly #charges = new Charges();
+  readonly sessions: SessionIndex = memorySessions();
 
   open(): HistoryOpened {
     return { watermark: 0, fresh: true };
@@ -74,11 +76,11 @@ export class MemoryHistory implements HistoryIndex {
       const range = blobRange(bundle);
       if (range && range.low <= file && file <= range.high) return true;
     }
-    return false;
+    return this.sessions.usesBlobFile(file);
   }
 
   blobFiles(): number[] {
-    const files = new Set<number>();
+    const files = new Set<number>(this.sessions.blobFiles());
     for (const bundle of this.#ended.all()) {
       const range = blobRange(bundle);
       if (range) files.add(range.low).add(range.high);

@@ -6,6 +6,7 @@
  *     unknown, and a blob file that only missing jobs refer to would count as unused.
  */
 import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../../core/ports/ledger.ts';
+import type { ArchiveReads, SessionName } from '../../../core/ports/sessions.ts';
 import type { HistoryReads, PurgeResult } from '../../../core/ports/store.ts';
 import { diskFailure } from '../../disk-failure.ts';
 import type { Background } from '../background.ts';
@@ -18,6 +19,7 @@ export class MendedBackground implements Background {
   readonly #inner: Background;
   readonly #onWarning: (message: string) => void;
   readonly reads: HistoryReads;
+  readonly sessions: ArchiveReads;
   /** Stays set where a repair has failed, for lack of space for example: the next call tries again. */
   #isDamaged = false;
   #repairing: Promise<RebuiltHistory> | undefined;
@@ -26,12 +28,18 @@ export class MendedBackground implements Background {
   constructor(inner: Background, onWarning: (message: string) => void) {
     this.#inner = inner;
     this.#onWarning = onWarning;
-    const { reads } = inner;
+    const { reads, sessions } = inner;
     this.reads = {
       get: (uid) => this.#read(() => reads.get(uid)),
       list: (query) => this.#read(() => reads.list(query)),
       between: (from, below, limit) => this.#read(() => reads.between(from, below, limit)),
       count: () => this.#read(() => reads.count()),
+    };
+    this.sessions = {
+      get: (tenant, id) => this.#read(() => sessions.get(tenant, id)),
+      list: (query) => this.#read(() => sessions.list(query)),
+      oldest: (usedBefore, limit) => this.#read(() => sessions.oldest(usedBefore, limit)),
+      isEmpty: () => this.#read(() => sessions.isEmpty()),
     };
   }
 
@@ -73,6 +81,14 @@ export class MendedBackground implements Background {
 
   purge(endedBefore: number, limit: number): Promise<void> {
     return this.#mended(() => this.#inner.purge(endedBefore, limit));
+  }
+
+  archive(rows: string): Promise<void> {
+    return this.#mended(() => this.#inner.archive(rows));
+  }
+
+  dropSessions(sessions: readonly SessionName[]): Promise<void> {
+    return this.#mended(() => this.#inner.dropSessions(sessions));
   }
 
   usesBlobFile(file: number): Promise<boolean> {

@@ -1,9 +1,11 @@
-/** Rebuilds the index of ended jobs from the log and the checkpoint. */
+/** Rebuilds the index of ended jobs, and the archive of sessions in it, from the log and the checkpoint. */
 import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import type { Change } from '../../../model/records.ts';
 import type { AskOf } from '../../charges.ts';
 import { isEnded } from '../../records.ts';
+import { sessionText } from '../../session-text.ts';
+import type { Background } from '../background.ts';
 import { Delta } from '../checkpoint/delta.ts';
 import { blobNumber, type Paths } from '../layout.ts';
 import { decodeChanges } from '../log/codec.ts';
@@ -11,6 +13,7 @@ import { listSegments, readLog } from '../log/segments.ts';
 import { readRecords, syncTail } from '../recover.ts';
 import { blobRange, historyRow, type LogPoint } from './history.ts';
 import { RebuiltCharges } from './rebuilt-charges.ts';
+import { RebuiltSessions } from './rebuilt-sessions.ts';
 
 export interface RebuiltHistory {
   /** The first change that is still in the log: jobs that ended before it are only found if the checkpoint has them. */
@@ -22,6 +25,8 @@ export interface RebuiltHistory {
 export interface RebuildOrder {
   /** Writes joined rows to the index, as Background.index() does. */
   readonly put: (rows: string, watermark: number, log?: LogPoint, charges?: string) => Promise<void>;
+  /** Where the archived sessions are written to. */
+  readonly archive: Pick<Background, 'archive' | 'dropSessions'>;
   /**
    * Jobs of the log that ended before this instant may have been purged: those whose bodies are gone were, and are left
    * out. The others are indexed again, and the next purge deletes them. Their age alone decides nothing, because the
@@ -40,7 +45,7 @@ export interface RebuildOrder {
 export async function rebuildHistory(
   disk: Disk,
   paths: Paths,
-  { put, keptSince, watermark, logEnd }: RebuildOrder,
+  { put, archive, keptSince, watermark, logEnd }: RebuildOrder,
 ): Promise<RebuiltHistory> {
   // The folder is read a second time, because the store cannot read the brain's memory; a rebuild is rare.
   const { records, end } = await readRecords(disk, paths);
@@ -59,7 +64,13 @@ export async function rebuildHistory(
     });
     await put(kept.map((bundle) => historyRow(bundle)).join(''), 0);
   };
-  await endedInLog(disk, paths, onBundles, (change, seq, askOf) => charges.change(change, seq, askOf));
+  const sessions = new RebuiltSessions();
+  await endedInLog(disk, paths, onBundles, (change, seq, askOf) => {
+    charges.change(change, seq, askOf);
+    if (seq <= records.seq) sessions.change(change);
+  });
+  await archive.archive(sessions.archived.map((record) => `${sessionText(record)}\n`).join(''));
+  await archive.dropSessions(sessions.deleted);
   await put(
     ended.map((bundle) => historyRow(bundle)).join(''),
     watermark ?? records.seq,

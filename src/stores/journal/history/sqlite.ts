@@ -7,18 +7,24 @@ import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../c
 import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
 import { makeDatabasePrivate } from '../../../kit/env/private-files.ts';
 import { type Charge, chargesOf } from '../../../model/charge.ts';
+import { sessionText } from '../../session-text.ts';
 import { tagParts } from '../../tag-text.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
 import { CHARGES_SCHEMA, ChargeRows } from './charge-rows.ts';
+import { isDamaged, noticingDamage, OtherLayout } from './damage.ts';
 import { HistoryDamaged, type HistoryIndex, type HistoryOpened, type LogPoint, readRow } from './history.ts';
+import { rangeEnds } from './range-ends.ts';
+import { memorySessions, type SessionIndex } from './session-index.ts';
+import { SESSIONS_SCHEMA, SessionRows } from './session-rows.ts';
 
 /**
  * The version of SCHEMA. A file with version 1 lacks the columns `batch` and `tags`, which no job had then; those with
- * version 1 or 2 lack the charges, which are made from their jobs. One with any other version is set aside and rebuilt
- * from the log.
+ * version 1 or 2 lack the charges, which are made from their jobs; those up to version 3 lack the archived sessions, of
+ * which there were none then. One with any other version is set aside and rebuilt from the log.
  */
-const LAYOUT = 3;
-const OLDER_LAYOUTS: readonly number[] = [1, 2];
+const LAYOUT = 4;
+const LAYOUTS_WITHOUT_CHARGES: readonly number[] = [1, 2];
+const OLDER_LAYOUTS: readonly number[] = [...LAYOUTS_WITHOUT_CHARGES, 3];
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS jobs (
@@ -45,28 +51,12 @@ CREATE INDEX IF NOT EXISTS jobs_not_done ON jobs(state, n) WHERE state <> 'succe
 CREATE INDEX IF NOT EXISTS jobs_blobs ON jobs(blob_low, blob_high) WHERE blob_low IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_batch ON jobs(batch, n) WHERE batch IS NOT NULL;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
-${CHARGES_SCHEMA}`;
+${CHARGES_SCHEMA}${SESSIONS_SCHEMA}`;
 
 const INSERT = `INSERT OR REPLACE INTO jobs (line, n, uid, tenant, state, type, principal, session, key, ended_at,
   caller_attempts, blob_low, blob_high, batch, tags) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`;
 
 type Mode = 'write' | 'read';
-
-class OtherLayout extends Error {}
-
-const SQLITE_CORRUPT = 11;
-const SQLITE_NOTADB = 26;
-
-/** True where the file itself is unusable; false for a passing fault such as a lock or a full disk. */
-function isDamaged(error: unknown): boolean {
-  const { errcode = 0 } = error as { errcode?: number };
-  // The lowest byte of an extended SQLite error code is the primary code.
-  return (
-    error instanceof OtherLayout ||
-    error instanceof HistoryDamaged ||
-    [SQLITE_CORRUPT, SQLITE_NOTADB].includes(errcode & 0xff)
-  );
-}
 
 interface Row {
   readonly line: string;
@@ -80,8 +70,11 @@ export class SqliteHistory implements HistoryIndex {
   #insert: StatementSync | undefined;
   #setFact: StatementSync | undefined;
   #charges: ChargeRows | undefined;
+  #sessions: SessionIndex = memorySessions();
+  /** The archived sessions of a file that was set aside, as far as they could be read: the next file gets them. */
+  #rescued: string[] = [];
   /**
-   * The file has an older layout. It keeps it until the first put(), which has the charges of the jobs that have not ended:
+   * The file has a layout without charges. It keeps it until the first put(), which has the charges of the jobs that have not ended:
    * a start that is cut short before finds the older layout again.
    */
   #isOlder = false;
@@ -101,11 +94,25 @@ export class SqliteHistory implements HistoryIndex {
     }
   }
 
+  get sessions(): SessionIndex {
+    return this.#sessions;
+  }
+
   /** Renames the file to `<name>.damaged`, for inspection. */
   setAside(): void {
+    this.#rescueSessions();
     this.close();
     for (const suffix of ['-wal', '-shm']) rmSync(this.#path + suffix, { force: true });
     renameSync(this.#path, `${this.#path}.damaged`);
+  }
+
+  /** Only the log could tell them again, and it is shorter than the life of a session. */
+  #rescueSessions(): void {
+    try {
+      for (const record of this.#sessions.all()) this.#rescued.push(sessionText(record));
+    } catch {
+      // The rest of them cannot be read.
+    }
   }
 
   #open(): HistoryOpened {
@@ -119,16 +126,24 @@ export class SqliteHistory implements HistoryIndex {
     }
     this.#byUid = database.prepare('SELECT line FROM jobs WHERE uid = ?');
     const layout = this.#fact('layout');
-    const isOlder = layout !== undefined && OLDER_LAYOUTS.includes(layout);
+    const isOlder = layout !== undefined && LAYOUTS_WITHOUT_CHARGES.includes(layout);
+    const isKnown = layout === undefined || layout === LAYOUT || OLDER_LAYOUTS.includes(layout);
+    // A reader may find a file that this version has never opened for writing: it has fewer tables.
+    if (this.#mode === 'write' || layout === LAYOUT)
+      this.#sessions = new SessionRows(database, (run) => this.#transaction(run));
     if (this.#mode === 'write') {
-      if (layout !== undefined && layout !== LAYOUT && !isOlder) throw new OtherLayout();
+      if (!isKnown) throw new OtherLayout();
       this.#insert = database.prepare(INSERT);
       this.#setFact = database.prepare('INSERT OR REPLACE INTO facts VALUES (?,?)');
     }
-    // A reader may find a file that this version has never opened for writing: it has no table of charges.
-    if (this.#mode === 'write' || layout === LAYOUT) this.#charges = new ChargeRows(database, this.#mode);
+    if (this.#mode === 'write' || (layout !== undefined && isKnown && !isOlder))
+      this.#charges = new ChargeRows(database, this.#mode);
     this.#isOlder = isOlder;
-    if (this.#mode === 'write') this.#transaction(() => (isOlder ? this.#chargeJobs() : this.#setLayout()));
+    if (this.#mode === 'write') {
+      this.#transaction(() => (isOlder ? this.#chargeJobs() : this.#setLayout()));
+      this.#sessions.put(this.#rescued);
+      this.#rescued = [];
+    }
     const watermark = this.#fact('watermark');
     const lacksCharges = isOlder && watermark !== undefined;
     return { watermark: watermark ?? 0, fresh: watermark === undefined, lacksCharges, log: this.#logPoint() };
@@ -247,32 +262,19 @@ export class SqliteHistory implements HistoryIndex {
 
   usesBlobFile(file: number): boolean {
     const sql = 'SELECT 1 AS value FROM jobs WHERE blob_low <= ? AND blob_high >= ? LIMIT 1';
-    return this.#number(sql, file, file) !== undefined;
+    return this.#number(sql, file, file) !== undefined || this.#sessions.usesBlobFile(file);
   }
 
-  /**
-   * The ends of a job's range are files that it refers to. Jumps from pair to pair in the index jobs_blobs:
-   * there are few pairs, while reading all entries of a large index would delay the start.
-   */
   blobFiles(): number[] {
-    const files = new Set<number>();
-    const first = (sql: string): ((...values: number[]) => number | undefined) => {
-      const statement = noticingDamage(() => this.#database?.prepare(sql));
-      return (...values) => numberIn(noticingDamage(() => statement?.get(...values)));
-    };
-    const nextLow = first('SELECT min(blob_low) AS value FROM jobs WHERE blob_low > ?');
-    const nextHigh = first('SELECT min(blob_high) AS value FROM jobs WHERE blob_low = ? AND blob_high > ?');
-    for (let low = nextLow(-1); low !== undefined; low = nextLow(low)) {
-      files.add(low);
-      for (let high = nextHigh(low, -1); high !== undefined; high = nextHigh(low, high)) files.add(high);
-    }
-    return [...files];
+    const ofJobs = this.#database ? rangeEnds(this.#database, 'jobs') : [];
+    return [...new Set([...ofJobs, ...this.#sessions.blobFiles()])];
   }
 
   close(): void {
     this.#database?.close();
     this.#database = undefined;
     this.#charges = undefined;
+    this.#sessions = memorySessions();
   }
 
   #transaction(run: () => void): void {
@@ -320,14 +322,6 @@ function addColumns(database: DatabaseSync): void {
 
 const numberIn = (row: unknown): number | undefined =>
   (row as { value: number | null } | undefined)?.value ?? undefined;
-
-function noticingDamage<T>(run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    throw isDamaged(error) ? new HistoryDamaged((error as Error).message, { cause: error }) : error;
-  }
-}
 
 function toBundle({ line }: Row): JobBundle {
   try {

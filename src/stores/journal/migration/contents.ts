@@ -6,9 +6,11 @@ import type { Disk, Env } from '../../../kit/env/env.ts';
 import type { BlobRef } from '../../../model/body.ts';
 import { type Charge, chargesOf } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
+import type { SessionRecord } from '../../../model/records.ts';
 import {
   CHARGES_PER_PAGE,
   JOBS_PER_PAGE,
+  SESSIONS_PER_PAGE,
   type StoreContents,
   type StoreHead,
 } from '../../migration/contents.ts';
@@ -124,6 +126,16 @@ export class JournalContents implements StoreContents {
       n = last.ask.n;
       yield page.flatMap(({ uid, ask, attempts }) => [...chargesOf(uid, ask, attempts)]);
     }
+  }
+
+  async *sessions(): AsyncGenerator<readonly SessionRecord[]> {
+    let page: SessionRecord[] = [];
+    for (const session of this.#history.sessions.all()) {
+      if (page.push(session) < SESSIONS_PER_PAGE) continue;
+      yield page;
+      page = [];
+    }
+    if (page.length > 0) yield page;
   }
 
   async readBody(ref: BlobRef): Promise<string> {

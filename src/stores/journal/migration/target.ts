@@ -4,10 +4,10 @@
  */
 import { dirname, join } from 'node:path';
 import type { Env } from '../../../kit/env/env.ts';
-import type { Body } from '../../../model/body.ts';
+import type { BlobRef, Body } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import { BRAIN_ID, type Change } from '../../../model/records.ts';
+import { BRAIN_ID, type Change, type SessionRecord } from '../../../model/records.ts';
 import type {
   LoadedJob,
   MigrationTarget,
@@ -18,6 +18,7 @@ import type {
 import { withBodies } from '../../migration/load-bodies.ts';
 import { invalidated, type MigrationMark } from '../../migration/mark.ts';
 import { isEnded, type OtherRecord } from '../../records.ts';
+import { sessionText } from '../../session-text.ts';
 import { Blobs } from '../blobs.ts';
 import { bundleLine } from '../checkpoint/line.ts';
 import { writeManifest } from '../checkpoint/manifest.ts';
@@ -128,6 +129,16 @@ export class JournalTarget implements MigrationTarget {
 
   async putCharges(charges: readonly Charge[]): Promise<void> {
     this.#history.put([], 0, undefined, charges.map(chargeRow));
+  }
+
+  async putSessions(sessions: readonly SessionRecord[]): Promise<void> {
+    this.#history.sessions.put(sessions.map(sessionText));
+  }
+
+  async putBody(text: string): Promise<BlobRef> {
+    const ref = await this.#blobs.put(text);
+    if (this.#failure) throw this.#failure;
+    return ref;
   }
 
   async seal(others: readonly OtherRecord[]): Promise<void> {

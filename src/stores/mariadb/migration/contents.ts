@@ -3,14 +3,16 @@ import type { JobBundle } from '../../../core/ports/store.ts';
 import type { BlobRef } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import type { BrainRecord } from '../../../model/records.ts';
+import type { BrainRecord, SessionRecord } from '../../../model/records.ts';
 import {
   CHARGES_PER_PAGE,
   JOBS_PER_PAGE,
+  SESSIONS_PER_PAGE,
   type StoreContents,
   type StoreHead,
 } from '../../migration/contents.ts';
 import { type OtherRecord, Records } from '../../records.ts';
+import { readSession } from '../../session-text.ts';
 import { readBlob } from '../blobs.ts';
 import { chargePage } from '../charges.ts';
 import { bundles, JOB_ROW } from '../history.ts';
@@ -24,6 +26,13 @@ import { readMarked, refuseUnfinished } from '../unfinished.ts';
 export const EPOCH_ROW = 'SELECT epoch, last_seq, last_at, brain FROM orchestrator_epoch WHERE id = 1';
 // In the order of the primary key: no index has all jobs in the order they were admitted.
 const NEXT_JOBS = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE uid > ? ORDER BY uid LIMIT ${JOBS_PER_PAGE}`;
+
+const NEXT_SESSIONS = `SELECT name, record FROM orchestrator_sessions WHERE name > ? ORDER BY name LIMIT ${SESSIONS_PER_PAGE}`;
+
+interface SessionRow {
+  readonly name: string;
+  readonly record: string;
+}
 
 export class MariaDbContents implements StoreContents {
   readonly place: string;
@@ -78,6 +87,14 @@ export class MariaDbContents implements StoreContents {
     let page = await chargePage(this.#sql, all, undefined, CHARGES_PER_PAGE);
     for (; page.length > 0; page = await chargePage(this.#sql, all, page.at(-1), CHARGES_PER_PAGE))
       yield page;
+  }
+
+  async *sessions(): AsyncGenerator<readonly SessionRecord[]> {
+    for (let last: string | undefined = ''; last !== undefined; ) {
+      const rows: SessionRow[] = await this.#sql.query<SessionRow>(NEXT_SESSIONS, [last]);
+      last = rows.at(-1)?.name;
+      if (rows.length > 0) yield rows.map(({ record }) => readSession(record));
+    }
   }
 
   async readBody(ref: BlobRef): Promise<string> {

@@ -1,10 +1,10 @@
 /** Writes the tables for a move: jobs as rows, other records as commits, all of it behind the fence. */
 
-import type { Body } from '../../../model/body.ts';
+import type { BlobRef, Body } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { keptBody } from '../../../model/kept-body.ts';
-import { BRAIN_ID, type Change, tokenOf } from '../../../model/records.ts';
+import { BRAIN_ID, type Change, type SessionRecord, scoped, tokenOf } from '../../../model/records.ts';
 import type {
   LoadedJob,
   MigrationTarget,
@@ -18,9 +18,11 @@ import type { OtherRecord } from '../../records.ts';
 import { bodiesOf, nameBodies, putBlob } from '../blobs.ts';
 import { chargeValues, PUT_CHARGE } from '../charges.ts';
 import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../commit.ts';
+import { behindFence } from '../fence.ts';
 import { HOLD_FENCE } from '../history.ts';
 import type { EpochRow } from '../recover.ts';
 import { askText, askValues, attemptValues, jobValues } from '../rows.ts';
+import { PUT_SESSION, sessionValues } from '../sessions.ts';
 import { type Sql, transaction } from '../sql.ts';
 import { bringUp, checkDurable } from '../tables.ts';
 import { markedBrain, readMarked } from '../unfinished.ts';
@@ -118,6 +120,16 @@ export class MariaDbTarget implements MigrationTarget {
       if (fence.rows !== 1) throw this.#fenced();
       await sql.batch(PUT_CHARGE, charges.map(chargeValues));
     });
+  }
+
+  async putSessions(sessions: readonly SessionRecord[]): Promise<void> {
+    await behindFence(this.#sql, this.#epoch, () =>
+      this.#sql.batch(PUT_SESSION, sessions.map(sessionValues)),
+    );
+  }
+
+  putBody(text: string, { tenant, id }: SessionRecord): Promise<BlobRef> {
+    return putBlob(this.#sql, text, { session: scoped(tenant, id) });
   }
 
   async seal(others: readonly OtherRecord[]): Promise<void> {
