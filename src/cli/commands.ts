@@ -64,6 +64,16 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/run.ts')).runAgent,
   },
   {
+    name: 'chat',
+    summary: 'Talk with an agent, line by line',
+    load: async () => (await import('./commands/chat.ts')).chat,
+  },
+  {
+    name: 'sessions',
+    summary: 'List, show, export, fork and delete conversations',
+    load: async () => (await import('./commands/sessions.ts')).sessions,
+  },
+  {
     name: 'wait',
     summary: 'Wait until batches and jobs have ended',
     load: async () => (await import('./commands/wait.ts')).wait,

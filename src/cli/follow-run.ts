@@ -23,20 +23,30 @@ export interface FollowRunOptions {
   readonly terminal: Terminal;
   /** Only the end is of interest: nothing is printed. */
   readonly asJson: boolean;
+  /** Asks a person whether a call may be made, and answers it; without it the command that does so is told. */
+  readonly approve?: (call: AskedApproval) => Promise<void>;
+}
+
+/** A call of a tool that waits to be allowed. */
+export interface AskedApproval {
+  readonly callId: string;
+  readonly tool: string;
+  readonly args: unknown;
+  readonly hash: string | undefined;
 }
 
 /** Returns the end of the run; undefined if the signal interrupted it. A lost connection is reported on standard error. */
 export async function followRun(
   client: OrchdClient,
   runId: string,
-  { signal, terminal, asJson }: FollowRunOptions,
+  { signal, terminal, asJson, approve }: FollowRunOptions,
 ): Promise<RunEnd | undefined> {
   let isLost = false;
   const onReconnect = (): void => {
     if (!isLost) terminal.complain('orchd: the connection was lost; reconnecting');
     isLost = true;
   };
-  const told = new ToldRun(client, terminal);
+  const told = new ToldRun(client, terminal, approve);
   const progress = new RunProgress(client, runId, terminal);
   progress.start();
   try {
@@ -88,6 +98,7 @@ interface ToolEnd extends ToldCall {
 }
 
 interface ToldApproval extends ToldCall, Approval {
+  readonly hash?: string;
   readonly state: 'waiting' | 'answered';
 }
 
@@ -104,7 +115,12 @@ class ToldRun {
   #call: string | undefined;
   #text = '';
 
-  constructor(client: OrchdClient, terminal: Terminal) {
+  readonly #approve: FollowRunOptions['approve'];
+  /** The calls that a person was asked about: a call that waits is told again after a lost connection. */
+  readonly #approvals = new Set<string>();
+
+  constructor(client: OrchdClient, terminal: Terminal, approve: FollowRunOptions['approve']) {
+    this.#approve = approve;
     this.#client = client;
     this.#terminal = terminal;
     this.#answer = new Answer(terminal);
@@ -149,6 +165,7 @@ class ToldRun {
       return before === undefined ? undefined : this.#askedAgain(before);
     }
     for (const call of calls) {
+      if (call.event === 'approval' && this.#approve) continue;
       if (call.event === 'approval')
         await this.#complain(`orchd: wants to call the tool ${nameOf(call)}: orchd approve ${call.call_id}`);
       else await this.#complain(`orchd: calls the tool ${nameOf(call)}`);
@@ -170,10 +187,20 @@ class ToldRun {
     await this.#complain(`orchd: the tool ${nameOf(call)} failed: ${why}`);
   }
 
-  async #approval({ state, approved, why, ...call }: ToldApproval): Promise<void> {
+  async #approval({ state, approved, why, hash, ...call }: ToldApproval): Promise<void> {
+    if (state === 'waiting') return this.#ask(call, hash);
     if (state !== 'answered' || approved) return;
     const reason = why === undefined ? '' : `: ${cutTo(oneLine(why), MAX_WHY_CHARS)}`;
     await this.#complain(`orchd: the call of the tool ${nameOf(call)} was denied${reason}`);
+  }
+
+  async #ask({ call_id: callId, tool = callId }: ToldCall, hash: string | undefined): Promise<void> {
+    if (!this.#approve || this.#approvals.has(callId)) return;
+    this.#approvals.add(callId);
+    const job = await this.#client.get(callId, { include: 'payload' }).catch(() => undefined);
+    const { args } = (job?.payload ?? {}) as { args?: unknown };
+    await this.#answer.endLine();
+    await this.#approve({ callId, tool, args, hash });
   }
 
   async #reset(): Promise<void> {

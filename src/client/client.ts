@@ -28,6 +28,7 @@ import { ClientError } from './client-error.ts';
 import type { PatienceOptions } from './patience.ts';
 import type { Requests } from './requests.ts';
 import { type RunEvent, type RunRequest, runEvents, startRun } from './runs.ts';
+import { SessionClient } from './sessions.ts';
 import {
   type JobSource,
   type LineAnswer,
@@ -60,6 +61,7 @@ const CALL_TIMEOUT_MS = 30_000;
 const BULK_TIMEOUT_MS = 300_000;
 
 export class OrchdClient {
+  readonly sessions: SessionClient;
   readonly #base: string;
   readonly #token: string | undefined;
   readonly #fetch: typeof fetch;
@@ -68,6 +70,7 @@ export class OrchdClient {
     this.#base = (options.url ?? DEFAULT_URL).replace(/\/+$/, '');
     this.#token = options.token;
     this.#fetch = options.fetch ?? fetch;
+    this.sessions = new SessionClient((method, path, body) => this.#call(method, path, body));
   }
 
   submit(request: SubmitRequest): Promise<SubmittedTask> {
@@ -305,6 +308,7 @@ export class OrchdClient {
       signal: AbortSignal.timeout(timeoutMs),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
+    if (response.status === 204) return undefined as T;
     return (await response.json().catch((error: Error) => {
       throw noAnswerError(this.#base, error);
     })) as T;

@@ -57,6 +57,7 @@ const summaryOf = (state: State, record: SessionRecord, archived: boolean): Sess
   turns: record.turns,
   tokens_used: record.tokensUsed,
   token_budget: record.tokenBudget ?? null,
+  messages: record.messages?.values ?? 0,
   live_jobs: state.roster.inSession(record.tenant, record.id).size,
   archived,
 });

@@ -1,17 +1,14 @@
 /** `orchd run NAME [TEXT]` */
-import { ClientError, type OrchdClient, type RunRequest } from '../../client/client.ts';
-import type { StartedRun } from '../../model/http/runs.ts';
+import type { OrchdClient, RunRequest } from '../../client/client.ts';
 import { flagOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
-import { followRun, type RunEnd } from '../follow-run.ts';
+import { followRun } from '../follow-run.ts';
 import { EXIT_INTERRUPTED, Interrupt } from '../interrupt.ts';
 import { standardInput } from '../json-argument.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
-import { UnknownId } from '../refusal.ts';
 import { connect } from '../remote.ts';
+import { reportRun, startRun } from '../start-run.ts';
 import { jobFieldsOf, PRIORITIES } from '../submit-request.ts';
-import { codeText } from '../text/job-text.ts';
-import { oneLine } from '../text/screen.ts';
 import { cancelText } from './cancel.ts';
 
 const options = {
@@ -64,21 +61,21 @@ Exit code: 0 if the run has answered, 1 if it has not.`,
     const client = connect(args);
     const asJson = flagOf(args.values, 'json');
     if (flagOf(args.values, 'detach')) {
-      const started = await start(client, name, request, terminal);
+      const started = await startRun(client, name, request, terminal);
       if (asJson) terminal.printData(JSON.stringify(started));
       else terminal.print(started.run_id);
       return EXIT.ok;
     }
     // Signals are handled from before the start: after a Ctrl-C during it, the run is still cancelled or reported.
     const interrupt = new Interrupt();
-    const { run_id: runId } = await start(client, name, request, terminal);
+    const { run_id: runId } = await startRun(client, name, request, terminal);
     const { signal } = interrupt;
     const end = signal.aborted ? undefined : await followRun(client, runId, { signal, terminal, asJson });
     if (!end) await leave(client, runId, request.priority === 'batch', terminal);
     interrupt.remove();
     if (!end) return EXIT_INTERRUPTED;
     if (asJson) terminal.printData(JSON.stringify(end));
-    return report(end, terminal);
+    return reportRun(end, terminal);
   },
 };
 
@@ -92,32 +89,6 @@ async function requestOf({ positionals }: CliArguments): Promise<{ name: string;
   if (input === undefined) throw new UsageError('the text is missing.');
   if (input.trim() === '') throw new UsageError(`${isRead ? 'standard input' : 'the text'} is empty.`);
   return { name, input };
-}
-
-async function start(
-  client: OrchdClient,
-  name: string,
-  request: RunRequest,
-  terminal: Terminal,
-): Promise<StartedRun> {
-  let isLost = false;
-  const onReconnect = (): void => {
-    if (!isLost) terminal.complain('orchd: the connection was lost; reconnecting');
-    isLost = true;
-  };
-  try {
-    return await client.startRun(name, request, { onReconnect });
-  } catch (error) {
-    if (!(error instanceof ClientError) || error.code !== 'NOT_FOUND') throw error;
-    throw new UnknownId(error.message, '`orchd agents` lists the agents.');
-  }
-}
-
-function report({ run_id: id, state, error }: RunEnd, terminal: Terminal): number {
-  if (!error) return EXIT.ok;
-  if (state === 'cancelled') terminal.complain(`orchd: run ${oneLine(id)} was cancelled.`);
-  else terminal.complain(`orchd: run ${oneLine(id)} failed: ${oneLine(error.message)} (${codeText(error)})`);
-  return EXIT.problems;
 }
 
 async function leave(client: OrchdClient, id: string, isBatch: boolean, terminal: Terminal): Promise<void> {

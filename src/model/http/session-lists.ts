@@ -26,6 +26,7 @@ export const SessionSummary = answerObject('SessionSummary', {
   token_budget: orNull(
     Type.Integer({ description: 'Tokens that its jobs may use in total; null: the configured default' }),
   ),
+  messages: Type.Integer({ description: 'Number of messages of its conversation' }),
   live_jobs: Type.Integer({ description: 'Number of its jobs that have not ended' }),
   archived: Type.Boolean({ description: 'Whether it is in the archive; the next use brings it back' }),
 });

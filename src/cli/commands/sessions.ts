@@ -1,0 +1,101 @@
+/** `orchd sessions [show ID | export ID | fork ID | delete ID]` */
+import type { OrchdClient } from '../../client/client.ts';
+import type { SessionView } from '../../model/http/sessions.ts';
+import { flagOf, noPositionals, oneOf, singlePositional, textOf } from '../arguments.ts';
+import { type CliArguments, type Command, EXIT, type Terminal } from '../command.ts';
+import { SERVER_OPTIONS, usageOf } from '../options.ts';
+import { connect } from '../remote.ts';
+import { messageText } from '../text/message-text.ts';
+import { oneLine } from '../text/screen.ts';
+import { sessionTable } from '../text/session-text.ts';
+
+const WORDS = ['show', 'export', 'fork', 'delete'] as const;
+
+const options = {
+  archived: { type: 'boolean', help: 'list the sessions in the archive: they were not used for long' },
+  as: { type: 'string', value: 'SESSION', help: 'fork: the id of the new session' },
+  ...SERVER_OPTIONS,
+  json: { type: 'boolean', help: 'print JSON: one object per line, one for each session' },
+} as const;
+
+export const sessions: Command = {
+  usage: usageOf({
+    call: 'sessions | sessions show ID | sessions export ID | sessions fork ID | sessions delete ID [OPTIONS]',
+    about: `Lists the sessions, the last used first. A session is a conversation of jobs and runs.
+show prints what was said in it, export prints it as one JSON object, fork makes another one that goes on from there.
+delete cancels its jobs, and deletes it with everything that was said in it: nobody can read that any more.`,
+    options,
+    examples: [
+      'orchd sessions',
+      'orchd sessions show $SESSION',
+      'orchd sessions export $SESSION > session.json',
+      'orchd sessions fork $SESSION --as other',
+      'orchd sessions delete $SESSION',
+    ],
+  }),
+  options,
+  words: WORDS,
+  async run(args, terminal) {
+    const [word, ...rest] = args.positionals;
+    const client = connect(args);
+    if (word === undefined) return list(client, args, terminal);
+    const action = oneOf(word, 'the action', WORDS);
+    const id = singlePositional(rest, 'session');
+    return ACTIONS[action](client, id, args, terminal);
+  },
+};
+
+type Action = (client: OrchdClient, id: string, args: CliArguments, terminal: Terminal) => Promise<number>;
+
+const ACTIONS: Record<(typeof WORDS)[number], Action> = {
+  show,
+  export: exportSession,
+  fork,
+  delete: deleteSession,
+};
+
+async function list(client: OrchdClient, args: CliArguments, terminal: Terminal): Promise<number> {
+  noPositionals(args.positionals);
+  const found = await client.sessions.list({ archived: flagOf(args.values, 'archived') });
+  if (flagOf(args.values, 'json')) for (const each of found) terminal.printData(JSON.stringify(each));
+  else if (found.length === 0) terminal.complain('no sessions.');
+  else terminal.print(sessionTable(found));
+  return EXIT.ok;
+}
+
+async function show(
+  client: OrchdClient,
+  id: string,
+  args: CliArguments,
+  terminal: Terminal,
+): Promise<number> {
+  const view = await client.sessions.get(id);
+  if (flagOf(args.values, 'json')) {
+    terminal.printData(JSON.stringify(view));
+    return EXIT.ok;
+  }
+  terminal.print(summary(view));
+  for (const message of await client.sessions.messages(id)) terminal.print(messageText(message));
+  return EXIT.ok;
+}
+
+const summary = ({ session_id: id, messages, tokens_used: tokens, live_jobs: live }: SessionView): string =>
+  `${oneLine(id)}: ${messages} messages, ${tokens} tokens, ${live} live jobs`;
+
+async function exportSession(client: OrchdClient, id: string, _: CliArguments, terminal: Terminal) {
+  terminal.printData(JSON.stringify(await client.sessions.export(id)));
+  return EXIT.ok;
+}
+
+async function fork(client: OrchdClient, id: string, args: CliArguments, terminal: Terminal) {
+  const made = await client.sessions.fork(id, textOf(args.values, 'as'));
+  if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(made));
+  else terminal.print(made.session_id);
+  return EXIT.ok;
+}
+
+async function deleteSession(client: OrchdClient, id: string, _: CliArguments, terminal: Terminal) {
+  await client.sessions.delete(id);
+  terminal.complain(`${oneLine(id)} is deleted.`);
+  return EXIT.ok;
+}
