@@ -86,15 +86,21 @@ export class LedNodes {
     const leader = await this.#leader();
     leader.child.send(order);
     await once(leader.child, 'message');
-    const nodes = await Promise.all(this.#nodes);
-    const via = nodes.find((node) => node !== leader && isAlive(node.child)) as Node;
-    await begin(via, run);
+    const others = (await Promise.all(this.#nodes)).filter((node) => node !== leader);
+    /** Undefined where nobody has answered well: whoever asks asks again. */
+    const request = async <T>(path: string, body?: object): Promise<T | undefined> => {
+      const via = others.find(({ child }) => isAlive(child));
+      assert.ok(via, 'a node is left');
+      return ask(via, path, body);
+    };
+    while (!(await request('/v2/agents/helper/runs', { run_id: run, input: 'do both' })))
+      await pause(POLL_MS);
     let decided = 0;
     let view: RunView | undefined;
     for (;;) {
-      view = await ask<RunView>(via, `/v2/runs/${run}`);
+      view = await request<RunView>(`/v2/runs/${run}`);
       if (view?.ended_at !== undefined) break;
-      if (view?.state === 'needs_decision') decided += await this.#decide(via, run);
+      if (view?.state === 'needs_decision') decided += await this.#decide(request, run);
       await pause(POLL_MS);
     }
     const died = !isAlive(leader.child);
@@ -106,15 +112,15 @@ export class LedNodes {
   }
 
   /** Settles the calls that are held. Returns how many. */
-  async #decide(via: Node, run: string): Promise<number> {
-    const held = await ask<{ jobs: { job_id: string }[] }>(via, `/v2/tasks?root=${run}&state=stale`);
+  async #decide(request: Request, run: string): Promise<number> {
+    const held = await request<{ jobs: { job_id: string }[] }>(`/v2/tasks?root=${run}&state=stale`);
     let settled = 0;
     for (const { job_id: id } of held?.jobs ?? []) {
-      const job = await ask<{ payload: { tool: string } }>(via, `/v2/tasks/${id}`);
+      const job = await request<{ payload: { tool: string } }>(`/v2/tasks/${id}`);
       assert.equal(job?.payload.tool, 'send', `"${id}" is held, and may be repeated`);
       const wasBegun = callsOf(this.#ledger, 'send', run).begun > 0;
       const as = wasBegun ? { as: 'succeeded', result: { ok: true, text: 'send is done' } } : { as: 'retry' };
-      if (await ask(via, `/v2/tasks/${id}/resolve`, as)) settled++;
+      if (await request(`/v2/tasks/${id}/resolve`, as)) settled++;
     }
     return settled;
   }
@@ -155,7 +161,8 @@ export class LedNodes {
   }
 }
 
-/** Undefined where the request was not answered well: whoever asks asks again. */
+type Request = <T>(path: string, body?: object) => Promise<T | undefined>;
+
 async function ask<T>({ url }: Node, path: string, body?: object): Promise<T | undefined> {
   try {
     const response = await fetch(url + path, {
@@ -170,8 +177,4 @@ async function ask<T>({ url }: Node, path: string, body?: object): Promise<T | u
   } catch {
     return undefined;
   }
-}
-
-async function begin(via: Node, run: string): Promise<void> {
-  while (!(await ask(via, '/v2/agents/helper/runs', { run_id: run, input: 'do both' }))) await pause(POLL_MS);
 }

@@ -87,6 +87,9 @@ export function answerOf({ payloadText }: Offer): string {
 
 export const replyOf = (number: number, heard: readonly string[]): string => `${number}: ${heard.join('; ')}`;
 
+/** How many calls of tools the model asks for. */
+export const callsOf = (number: number): number => (number % TWO_ROUNDS_EVERY === 0 ? 3 : 2);
+
 /** What the model hears where every call is made. */
 export const wholeReply = (number: number): string =>
   replyOf(number, [

@@ -2,9 +2,9 @@
 import type { RunResult } from '../../../src/agents/run.ts';
 import type { JobView } from '../../../src/model/http/jobs.ts';
 import { type AskRecord, type Change, type JobRecord, jobOfToken } from '../../../src/model/records.ts';
-import { APPROVAL_TYPE, TOOL_TYPE } from '../../../src/model/run-jobs.ts';
+import { TOOL_TYPE } from '../../../src/model/run-jobs.ts';
 import { check } from '../check.ts';
-import { type Call, replyOf, said, wholeReply } from './helper.ts';
+import { type Call, callsOf, replyOf, said, wholeReply } from './helper.ts';
 import type { Asked, People } from './people.ts';
 
 /** The jobs of the log, with the number of their attempts. */
@@ -80,9 +80,10 @@ export function checkAnswer(asked: Asked, view: JobView, jobs: ReadonlyMap<strin
     );
   }
   const calls = below.filter(({ ask }) => ask.spec.type === TOOL_TYPE);
-  const isDenied = below.some(({ ask }) => ask.spec.type === APPROVAL_TYPE) && !calls.some(isSend);
+  // A call that was denied, or refused because the disk was full, is no job.
+  const isWhole = calls.length === callsOf(number) && calls.every(succeeded);
   // The calls of a run that was redriven were cancelled when it had died, and say so.
-  if (calls.every(succeeded) && !isDenied && redrives === 0)
+  if (isWhole && redrives === 0)
     return check(reply === wholeReply(number), `${id} answered "${reply}", not "${wholeReply(number)}"`);
   const [look = '', send = ''] = reply.slice(replyOf(number, []).length).split('; ');
   for (const [tool, heard] of [
