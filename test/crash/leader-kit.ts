@@ -140,7 +140,17 @@ export class LedNodes {
     if (!died && decided > 0) found.push('a decision was needed although no node had died');
     if (view?.state !== 'completed' || view.reply !== REPLY)
       found.push(`the run is ${view?.state}, and says ${JSON.stringify(view?.reply ?? view?.error)}`);
-    return [...found, ...(await this.#repeated(run))];
+    found.push(...(await this.#repeated(run)));
+    return found.length === 0 ? found : [...found, ...(await this.#trail(run))];
+  }
+
+  /** What happened to the jobs of a run, for whoever looks for the reason of a problem. */
+  async #trail(run: string): Promise<string[]> {
+    const rows = await this.#sql.query<{ subject: string; type: string; epoch: number }>(
+      'SELECT subject, event_type AS type, epoch FROM orchestrator_audit WHERE subject LIKE ? ORDER BY id',
+      [`${run}%`],
+    );
+    return rows.map(({ subject, type, epoch }) => `epoch ${epoch}: ${subject} ${type}`);
   }
 
   /** A job is begun no more once its end is in the database, whoever leads. */
