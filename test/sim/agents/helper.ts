@@ -63,8 +63,13 @@ interface Heard {
 /** The answer of the model, as an executor gives it. */
 export function answerOf({ payloadText }: Offer): string {
   const { messages } = JSON.parse(payloadText) as Heard;
-  const number = Number(messages.find(({ role }) => role === 'user')?.content);
-  const heard = messages.filter(({ role }) => role === 'tool').map(({ content }) => content);
+  // What was said before in the session comes first.
+  const asked = messages.findLastIndex(({ role }) => role === 'user');
+  const number = Number(messages[asked]?.content);
+  const heard = messages
+    .slice(asked)
+    .filter(({ role }) => role === 'tool')
+    .map(({ content }) => content);
   const call = (id: string, name: string, args: object) => ({
     id,
     type: 'function',

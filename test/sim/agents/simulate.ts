@@ -3,6 +3,7 @@
  * process of the brain, people who allow calls and settle those in doubt, and faults.
  */
 import { Agents } from '../../../src/agents/agents.ts';
+import { runReads } from '../../../src/app/run-reads.ts';
 import type { Engine } from '../../../src/core/engine/engine.ts';
 import type { Backend } from '../../../src/core/ports/backend.ts';
 import type { Env } from '../../../src/kit/env/env.ts';
@@ -92,7 +93,7 @@ class AgentSimulation {
   #agents(env: Env, orchestrator: () => Orchestrator): readonly Backend[] {
     const tools = toolsOf(this.world, env.timers, this.ledger, (call) => this.#checkBegin(call));
     const agents = new Agents({ env, logger: undefined, agents: AGENTS, tools });
-    const backends = agents.backends((id, tenant) => orchestrator().get(id, tenant));
+    const backends = agents.backends(runReads(orchestrator));
     this.#toolsRegistry = backends.find(({ info }) => info.types?.includes('tool'))?.info.registry ?? '';
     return backends;
   }
