@@ -23,6 +23,7 @@ export const FILTER_OPTIONS = {
   agent: { type: 'string', value: 'AGENT', help: 'only jobs of this agent' },
   session: { type: 'string', value: 'SESSION', help: 'only jobs of this session' },
   key: { type: 'string', value: 'KEY', help: 'only jobs with this key' },
+  root: { type: 'string', value: 'JOB', help: 'only jobs below this job, such as the calls of a run' },
 } as const satisfies Options;
 
 /** For commands that change all jobs that match. */
@@ -46,6 +47,7 @@ export function jobFilterOf({ values }: CliArguments): JobFilter {
     agent: textOf(values, 'agent'),
     session_id: textOf(values, 'session'),
     key: textOf(values, 'key'),
+    root: textOf(values, 'root'),
   };
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -6,6 +6,9 @@ export const CRASHPOINTS = [
   'loop:after-append',
   'commit:before-replies',
   'commit:after-replies',
+  'yield:before-commit',
+  'yield:after-commit',
+  'wake',
   'effect:before-offer',
   'effect:after-offer',
   'effect:before-kill',
@@ -52,6 +55,9 @@ let armed: ((name: Crashpoint) => void) | undefined;
 export function crashpoint(name: Crashpoint): void {
   armed?.(name);
 }
+
+/** Whether a test has armed the crash points: what costs more than a call is done only then. */
+export const crashpointsAreArmed = (): boolean => armed !== undefined;
 
 /** For tests only: `hit` is called at every crash point; undefined disarms them. */
 export function armCrashpoints(hit: ((name: Crashpoint) => void) | undefined): void {

@@ -90,6 +90,9 @@ export const JobFilter = {
   key: optional(Type.String({ minLength: 1, maxLength: 255 })),
   agent: optional(Type.String({ pattern: NAME })),
   batch: optional(Type.String({ pattern: NAME })),
+  root: optional(
+    Type.String({ pattern: NAME, description: 'A topmost job: the jobs below it, at any depth' }),
+  ),
   tag: optional(TagFilter),
 };
 

@@ -60,7 +60,7 @@ export class BulkOrders {
     if (Object.keys(filter).length === 0)
       throw new OrchdError(
         'INVALID_PARAMS',
-        'name at least one filter: batch, tag, state, type, agent or session_id',
+        'name at least one filter: batch, tag, state, type, agent, session_id, key or root',
       );
     const outcome = {
       matched: 0,

@@ -8,7 +8,7 @@ import { ownTurns } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobPage, JobView } from '../model/http/jobs.ts';
 import type { Shape } from '../model/http/shape.ts';
-import type { AskRecord, JobRecord, Labels } from '../model/records.ts';
+import { type AskRecord, type JobRecord, type Labels, uidOf } from '../model/records.ts';
 import { JOB_STATES, type JobState } from '../model/states.ts';
 import type { ListRequest } from '../model/submit.ts';
 import { viewOf, viewOfBundle } from './view.ts';
@@ -78,6 +78,7 @@ export function filterOf(request: FilterRequest, tenant: string): Omit<HistoryQu
     ...(request.key !== undefined && { key: request.key }),
     ...(request.agent !== undefined && { principal: request.agent }),
     ...(request.batch !== undefined && { batch: request.batch }),
+    ...(request.root !== undefined && { root: request.root }),
     ...(request.tag !== undefined && { tags: tagsOf(request.tag) }),
   };
 }
@@ -116,9 +117,21 @@ async function endedMatches(state: State, history: HistoryReads, query: HistoryQ
 }
 
 /** The jobs in memory that a query has to look at, in its order. */
-function entriesOf(state: State, { tenant, batch, order, after, before }: HistoryQuery): Iterable<JobEntry> {
+function entriesOf(state: State, query: HistoryQuery): Iterable<JobEntry> {
+  const { tenant, batch, root, order, after, before } = query;
+  if (root !== undefined) return entriesBelow(state, root, query);
   const jobs = state.orderOf(tenant, batch);
   return (order === 'oldest first' ? jobs?.oldestFirst(after) : jobs?.newestFirst(before)) ?? [];
+}
+
+/** The jobs in memory below a job; of those that have ended the roster knows nothing more. */
+function entriesBelow(state: State, root: string, query: HistoryQuery): JobEntry[] {
+  const live = state.roster.descendants(uidOf(query.tenant, root));
+  const all = new Set([...live, ...state.ended, ...state.open.values()]);
+  const sign = query.order === 'oldest first' ? 1 : -1;
+  return [...all]
+    .filter(({ ask, job }) => isAskedFor(query, ask, job))
+    .sort((a, b) => sign * (a.ask.n - b.ask.n));
 }
 
 /** The query for the jobs that follow the one with this admission number. */

@@ -22,6 +22,7 @@ import type { Cancel, Clock, Env } from '../kit/env/env.ts';
 import { OrchdError, toOrchdError } from '../model/errors.ts';
 import type { Change } from '../model/records.ts';
 import { type BrainClock, PURGE_REST_MS } from './brain-clock.ts';
+import { waitCrashpoint } from './wait-crashpoints.ts';
 import { type Waiter, Watermark } from './watermark.ts';
 
 /**
@@ -210,6 +211,8 @@ export class Loop {
     this.engine.state.aheadMs = this.#clock.aheadMs;
     const steps = this.#steps(batch, now);
     crashpoint('loop:after-step');
+    waitCrashpoint('yield:before-commit', steps.changes);
+    waitCrashpoint('wake', steps.changes);
     const { seq } = this.engine.state;
     if (steps.changes.length > 0) {
       const appended = this.#store.append(steps.changes, now);
@@ -300,6 +303,7 @@ class PendingCommit implements Waiter {
     const { changes, touched, replies } = this.#steps;
     const batch = this.#batch;
     const tookMs = this.#clock.monotonic() - this.#appendedAt;
+    waitCrashpoint('yield:after-commit', changes);
     if (changes.length > 0) this.#listener.changed(changes, this.#now, tookMs);
     for (let at = 0; at < batch.length; at++) (batch[at] as QueuedEvent).resolve?.(replies[at]);
     // Several steps of a turn may touch the same job; it is reported once.

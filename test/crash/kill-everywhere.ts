@@ -1,6 +1,7 @@
 /**
  * Kills the brain of a world, on both stores. Each kind of operation and each crash point dies once, half way through the
- * workload; `CRASH_ALL=1` takes all of them, `CRASH_ONLY=text` those whose name contains it.
+ * workload, and those of `everyTime` whenever they are passed; `CRASH_ALL=1` takes all of them, `CRASH_ONLY=text` those
+ * whose name contains it.
  */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -13,6 +14,7 @@ import { type Folders, foldersOf, makeFolders, scratchFolder } from './folders.t
 import { SteadyEnv } from './steady-env.ts';
 import { readDied } from './tally.ts';
 import { watchedConnect } from './watched-connect.ts';
+import type { World } from './world.ts';
 import { WORLDS, type WorldName } from './worlds.ts';
 
 const LIMIT_MS = 10_000_000;
@@ -83,12 +85,14 @@ interface Kill {
   readonly torn: boolean;
 }
 
-/** Of the operations of one name the one in the middle. */
-function killsOf(names: readonly string[]): Kill[] {
+/** Of the operations of one name the one in the middle, and all of those in `everyTime`. */
+function killsOf(names: readonly string[], everyTime: readonly string[]): Kill[] {
   const all = names.map((name, index) => ({ name, at: index + 1, torn: false }));
   const kinds = Map.groupBy(all, ({ name }) => name.replaceAll(/\d{3,}/g, 'N'));
   const some = [...kinds.values()].flatMap((kills) =>
-    takesAll ? kills : kills.slice(kills.length >> 1, (kills.length >> 1) + 1),
+    takesAll || everyTime.includes((kills[0] as Kill).name)
+      ? kills
+      : kills.slice(kills.length >> 1, (kills.length >> 1) + 1),
   );
   const isWrite = ({ name }: Kill): boolean => name.startsWith('write ') || name === 'sql commit';
   const both = some.flatMap((kill) => (isWrite(kill) ? [kill, { ...kill, torn: true }] : [kill]));
@@ -102,7 +106,7 @@ export function killEverywhere(world: WorldName, promise: string): void {
 }
 
 async function killAll(world: WorldName, store: StoreName): Promise<void> {
-  const { done, atLeast } = WORLDS[world];
+  const { done, atLeast, everyTime = [] }: World = WORLDS[world];
   const whole = await caseOf(world, store, 'whole');
   const file = join(scratch, `${store}-names.json`);
   const end = await play(whole, { CRASH_NAMES: file });
@@ -111,7 +115,10 @@ async function killAll(world: WorldName, store: StoreName): Promise<void> {
   assert.ok(count >= atLeast, `only ${count} things were done`);
   assert.deepEqual(await recover(whole, Date.parse('2040-01-01')), []);
   assert.equal(done(whole.folders), count, 'something was done again');
-  const kills = killsOf(JSON.parse(fs.readFileSync(file, 'utf8')) as string[]);
+  const names = JSON.parse(fs.readFileSync(file, 'utf8')) as string[];
+  const points = everyTime.map((point) => `point ${point}`);
+  for (const point of points) assert.ok(names.includes(point), `${point} is never passed`);
+  const kills = killsOf(names, points);
   const problems: string[] = [];
   await eachAtOnce(kills, async ({ at, name, torn }) => {
     const title = `${at} ${torn ? 'in the middle of' : 'before'} ${name}`;

@@ -217,14 +217,15 @@ export class LedgerBackend implements Backend {
   }
 }
 
-function waitPlan({ ask }: Offer, { parts = 0, stateBytes = 10 }: Work): Plan {
+function waitPlan({ ask }: Offer, { parts = 0, stateBytes = 10, waitMs }: Work): Plan {
   const children = Array.from({ length: parts }, (_, n) => ({
     job_id: `${ask.id}.${n}`,
     type: 'work',
     payload: { ms: n },
   }));
   const stateText = JSON.stringify({ text: 's'.repeat(stateBytes) });
-  return { ms: 0, hold: false, outcome: { ok: 'waits', stateText, children, needs: 'all' } };
+  const forMs = waitMs === undefined ? {} : { forMs: waitMs };
+  return { ms: 0, hold: false, outcome: { ok: 'waits', stateText, children, needs: 'all', ...forMs } };
 }
 
 function planOf(token: string, attempt: number, work: Work, payloadText: string): Plan {

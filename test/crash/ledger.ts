@@ -48,6 +48,8 @@ export interface Work {
   readonly text?: string;
   /** The first attempt ends by waiting for so many jobs, whose ids are that of the job with a number behind it. */
   readonly parts?: number;
+  /** It goes on after this time at the latest. */
+  readonly waitMs?: number;
   /** The size of what is kept over the wait. */
   readonly stateBytes?: number;
 }

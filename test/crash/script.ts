@@ -114,6 +114,7 @@ const THIRD_CHAPTER: readonly Step[] = [
 /** Long enough for a purge to find a blob file unused twice; only steady time passes that fast. */
 const PURGE: readonly Step[] = [
   { do: 'pass', ms: 6_100_000 },
+  wait('sleeper'),
   // Its first life is purged by now: the same id is a new job.
   submit('small', { ms: 1, text: FILL }),
   wait('small'),
@@ -126,12 +127,18 @@ const LAST: readonly Step[] = [
   CHECKPOINT,
 ];
 
-const CHAPTERS: readonly Step[] = [...FIRST_CHAPTER, RESTART, ...SECOND_CHAPTER, RESTART, ...THIRD_CHAPTER];
+/** Waits until PURGE, over a restart: the body that it keeps is in a file to which nothing is added any more. */
+const SLEEPER: readonly Step[] = [
+  submit('sleeper', { parts: 0, waitMs: 6_050_000, stateBytes: BIG }),
+  { do: 'pass', ms: 50 },
+];
+
+const EARLIER: readonly Step[] = [...FIRST_CHAPTER, RESTART, ...SECOND_CHAPTER];
 
 /** In real time without the hours that a purge needs. */
 export const SCRIPTS: Record<Pace, readonly Step[]> = {
-  steady: [...CHAPTERS, ...PURGE, ...LAST],
-  real: [...CHAPTERS, ...LAST],
+  steady: [...EARLIER, ...SLEEPER, RESTART, ...THIRD_CHAPTER, ...PURGE, ...LAST],
+  real: [...EARLIER, RESTART, ...THIRD_CHAPTER, ...LAST],
 };
 
 export interface Range {

@@ -1,4 +1,5 @@
 /** A workload whose brain is killed at every kind of operation, and what must be true afterwards. */
+import type { Crashpoint } from '../../src/kit/crashpoint.ts';
 import type { Env } from '../../src/kit/env/env.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import type { BrainOptions } from './brain.ts';
@@ -17,5 +18,7 @@ export interface World {
   done(folders: Folders): number;
   /** A whole play that does less shows nothing. */
   readonly atLeast: number;
+  /** Crash points at which it dies every time that it passes them; a whole play passes each of them. */
+  readonly everyTime?: readonly Crashpoint[];
   problems(brain: Orchestrator, folders: Folders): string[] | Promise<string[]>;
 }

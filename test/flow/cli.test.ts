@@ -107,6 +107,18 @@ describe('looking', () => {
   test('jobs is a table, or a JSON object per line; filters, limits and pages are kept', async () => {
     for (let n = 0; n < 5; n++) await submitted({ type: 'quiet', agent: 'lister', job_id: `listed-${n}` });
     await Promise.all([0, 1, 2, 3, 4].map((n) => brain.orchestrator.wait(`listed-${n}`)));
+    await brain.orchestrator.wait(
+      await submitted({
+        type: 'quiet',
+        job_id: 'listed-below',
+        parent_id: await submitted({ type: 'waits', job_id: 'listed-top' }),
+      }),
+    );
+    const below = await here(['jobs', '--root', 'listed-top', '--json']);
+    assert.deepEqual(
+      jsonLines(below.out).map((job) => job['job_id']),
+      ['listed-below'],
+    );
     const [table, two, all, none, states] = await Promise.all([
       here(['jobs', '--agent', 'lister']),
       here(['jobs', '--agent', 'lister', '--limit', '2']),

@@ -22,10 +22,14 @@ async function pages(orchestrator: Orchestrator, request: ListRequest): Promise<
 
 const idsOf = (jobs: readonly JobView[]): string[] => jobs.map(({ job_id }) => job_id);
 
-async function begin(t: TestContext, data: string): Promise<{ stage: Stage; orchestrator: Orchestrator }> {
+async function begin(
+  t: TestContext,
+  data: string,
+  config = '',
+): Promise<{ stage: Stage; orchestrator: Orchestrator }> {
   const stage = new Stage({ types: ['run'], slots: 1000 });
   t.after(() => stage.endAll());
-  return { stage, orchestrator: await start(t, { data, backends: [stage] }) };
+  return { stage, orchestrator: await start(t, { data, config, backends: [stage] }) };
 }
 
 /** Every second job has ended, most of them are out of memory. */
@@ -77,6 +81,43 @@ describe('pages', () => {
       assert.deepEqual(await found({ id_prefix: 'none' }), [], when);
       while (engineOf(orchestrator).state.ended.size > 0) await turns(1);
     }
+  });
+
+  onStores('have all jobs below a topmost job, at any depth, live and ended', STORES, async (t, data) => {
+    const { stage, orchestrator } = await begin(t, data, 'orchestrator: {cancel_deadline_ms: 20}');
+    const below = (job_id: string, parent_id: string, type: string) =>
+      orchestrator.submit({ job_id, parent_id, type });
+    await orchestrator.submit({ job_id: 'top', type: 'waits' });
+    await orchestrator.submit({ job_id: 'top', type: 'waits' }, { tenant: 'acme' });
+    await orchestrator.submit({ job_id: 'theirs', type: 'waits', parent_id: 'top' }, { tenant: 'acme' });
+    await orchestrator.submit({ job_id: 'other', type: 'waits' });
+    await below('beside', 'other', 'waits');
+    await below('a', 'top', 'run');
+    await below('b', 'top', 'waits');
+    await below('c', 'b', 'run');
+    await below('d', 'top', 'waits');
+    await below('e', 'd', 'run');
+    await stage.startedCount(3);
+    const found = async (request: ListRequest): Promise<string[]> =>
+      idsOf(await pages(orchestrator, request));
+    const all = ['e', 'd', 'c', 'b', 'a'];
+    for (const limit of [1, 2, 50]) assert.deepEqual(await found({ root: 'top', limit }), all);
+    stage.end('a:1');
+    stage.end('c:1');
+    await Promise.all([orchestrator.wait('a'), orchestrator.wait('c')]);
+    for (const when of ['at any moment', 'settled']) {
+      for (const limit of [1, 2, 50]) assert.deepEqual(await found({ root: 'top', limit }), all, when);
+      assert.deepEqual(await found({ root: 'top', state: 'succeeded' }), ['c', 'a'], when);
+      assert.deepEqual(await found({ root: 'other' }), ['beside'], when);
+      assert.deepEqual(await found({ root: 'b' }), [], 'only a topmost job is a root');
+      assert.deepEqual(idsOf((await orchestrator.list({ root: 'top' }, 'acme')).jobs), ['theirs'], when);
+      while (engineOf(orchestrator).state.ended.size > 0) await turns(1);
+    }
+    // A cancelled job whose attempt has not ended yet is neither live nor ready for the history.
+    stage.obeys = false;
+    await orchestrator.cancel('e');
+    assert.equal((await orchestrator.wait('e')).state, 'cancelled');
+    assert.deepEqual(await found({ root: 'top' }), all, 'cancelled');
   });
 
   onStores('keep to their filter', STORES, async (t, data) => {

@@ -101,6 +101,11 @@ describe('agents over HTTP', () => {
     const { body: view } = await call(brain, 'GET', '/v2/runs/r');
     assert.deepEqual([view.state, view.reply, view.steps.length], ['completed', 'I have seen it', 3]);
     assert.match(view.trace_id, /^[0-9a-f]{32}$/);
+    const { jobs } = (await call(brain, 'GET', '/v2/tasks?root=r')).body as { jobs: { job_id: string }[] };
+    assert.deepEqual(
+      jobs.map(({ job_id }) => job_id),
+      ['r.3', 'r.2.0', 'r.1'],
+    );
     const again = await start(brain, { run_id: 'r', input: 'look!' });
     assert.deepEqual([again.status, again.body.duplicate], [202, true]);
     assert.equal((await start(brain, { run_id: 'r', input: 'another' })).status, 409);

@@ -60,10 +60,17 @@ interface Life {
   readonly orchestrator: Orchestrator;
 }
 
+/** Makes the backends of one life of the brain. What works in its process takes its env, and dies with it. */
+export type BackendsOf = (
+  life: { readonly alive: boolean },
+  env: Env,
+  orchestrator: () => Orchestrator,
+) => readonly Backend[];
+
 export class SimBrain {
   readonly #world: World;
   readonly #disk: SimDisk;
-  readonly #backendsOf: (life: { readonly alive: boolean }) => Backend[];
+  readonly #backendsOf: BackendsOf;
   readonly #settings: RuntimeSettings;
   #life: Life | undefined;
   boots = 0;
@@ -76,13 +83,7 @@ export class SimBrain {
   /** Set when an opening was refused for a reason that no fault of this world explains. */
   refused: Error | undefined;
 
-  /** `backendsOf` makes the backends of one life of the brain. */
-  constructor(
-    world: World,
-    disk: SimDisk,
-    backendsOf: (life: { readonly alive: boolean }) => Backend[],
-    settings: RuntimeSettings = SETTINGS,
-  ) {
+  constructor(world: World, disk: SimDisk, backendsOf: BackendsOf, settings: RuntimeSettings = SETTINGS) {
     this.#settings = settings;
     this.#world = world;
     this.#disk = disk;
@@ -120,7 +121,7 @@ export class SimBrain {
       background: (paths) => new InlineBackground(env.disk, paths, new MemoryHistory()),
       onWarning: (message) => this.warnings.push(message),
     });
-    const backends = this.#backendsOf(life);
+    const backends = this.#backendsOf(life, env, () => life.orchestrator);
     const { isCopy } = this;
     life.orchestrator = new Orchestrator({ env, store, backends, settings: this.#settings, isCopy });
     this.#life = life;

@@ -1,4 +1,4 @@
-/** Reads all changes from the raw log of a simulated brain. */
+/** Reads the raw log of a simulated brain. */
 import type { Change } from '../../src/model/records.ts';
 import { paths } from '../../src/stores/journal/layout.ts';
 import { decodeChanges } from '../../src/stores/journal/log/codec.ts';
@@ -8,17 +8,21 @@ import type { World } from '../fakes/world.ts';
 import { FOLDER } from './brain.ts';
 import { check } from './check.ts';
 
-export async function readChanges(world: World, disk: SimDisk): Promise<Change[]> {
+export const readChanges = async (world: World, disk: SimDisk): Promise<Change[]> =>
+  (await readFrames(world, disk)).flat();
+
+/** The changes of each frame of the log: a fault leaves all of them, or none. */
+export async function readFrames(world: World, disk: SimDisk): Promise<Change[][]> {
   const reader = disk.for({ alive: true });
   const { log } = paths(FOLDER);
-  const changes: Change[] = [];
+  const frames: Change[][] = [];
   const reading = listSegments(reader, log).then((segments) =>
     readLog(reader, log, { nextSeq: segments[0]?.firstSeq ?? 1, chain: undefined }, ({ header, payload }) => {
-      changes.push(...decodeChanges(payload, header.count));
+      frames.push(decodeChanges(payload, header.count));
     }),
   );
   await answer(world, reading);
-  return changes;
+  return frames;
 }
 
 /** Lets the world go on until the promise has settled. */

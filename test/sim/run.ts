@@ -1,11 +1,13 @@
 /** `npm run sim`: many worlds, or one again. */
 import { parseArgs } from 'node:util';
+import { simulateAgents } from './agents/simulate.ts';
 import { simulateGateway } from './gateway/simulate.ts';
 import { simulate } from './simulate.ts';
 
 const USAGE = `usage: npm run sim -- [--seeds N] [--from N]   N worlds, 1000 by default, from a seed on
        npm run sim -- --seed N                 one world again
        npm run sim -- --gateway ...            worlds with a gateway and a provider that bills
+       npm run sim -- --agents ...             worlds with runs of agents
        npm run sim -- --stop ...               no further world after one that failed`;
 
 interface Worlds {
@@ -25,10 +27,11 @@ function asked(): Worlds {
         seed: { type: 'string' },
         from: { type: 'string' },
         gateway: { type: 'boolean', default: false },
+        agents: { type: 'boolean', default: false },
         stop: { type: 'boolean', default: false },
       },
     });
-    const world = values.gateway ? simulateGateway : simulate;
+    const world = values.agents ? simulateAgents : values.gateway ? simulateGateway : simulate;
     const { stop: stops } = values;
     const whole = (name: 'seeds' | 'seed' | 'from', otherwise: number): number => {
       const text = values[name] ?? String(otherwise);

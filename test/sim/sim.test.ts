@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { simulateAgents } from './agents/simulate.ts';
 import { simulateGateway } from './gateway/simulate.ts';
 import { type Outcome, simulate } from './simulate.ts';
 
@@ -58,12 +59,42 @@ test('[FANO-9] in every world with a gateway no job is bought again by itself, a
     );
 });
 
+const AGENT_SEEDS = 40;
+const AGENT_FAULTS_PER_SEED = 0.4;
+const AGENT_FAULTS = ['kill', 'power-cut', 'checkpoint', 'forget', 'partition', 'decision', 'answer'];
+
+test('in every world with agents a run ends with the same answer, no call with an effect is made twice, and no wake is lost', async (context) => {
+  const failed: string[] = [];
+  const seen = new Map<string, number>();
+  let runs = 0;
+  for (let seed = 1; seed <= AGENT_SEEDS; seed++) {
+    try {
+      const outcome = await simulateAgents(seed);
+      runs += outcome.runs;
+      for (const [name, times] of Object.entries(outcome.faults))
+        seen.set(name, (seen.get(name) ?? 0) + times);
+    } catch (error) {
+      failed.push(`seed ${seed}: ${(error as Error).message}`);
+    }
+  }
+  context.diagnostic(
+    `${AGENT_SEEDS} seeds, ${runs} runs, faults ${JSON.stringify(Object.fromEntries(seen))}`,
+  );
+  assert.deepEqual(failed, []);
+  for (const fault of AGENT_FAULTS)
+    assert.ok(
+      (seen.get(fault) ?? 0) >= AGENT_SEEDS * AGENT_FAULTS_PER_SEED,
+      `${fault} happened often enough to count`,
+    );
+});
+
 test('a seed replays to the same events, disk calls and executions', async () => {
   for (const seed of [3, 17, 96, 450, 841]) {
     const first = await simulate(seed);
     const again: Outcome = await simulate(seed);
     assert.deepEqual(again, first);
     assert.deepEqual(await simulateGateway(seed), await simulateGateway(seed));
+    assert.deepEqual(await simulateAgents(seed), await simulateAgents(seed));
   }
 });
 

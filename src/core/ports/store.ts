@@ -37,6 +37,8 @@ export interface HistoryQuery {
   readonly key?: string;
   readonly principal?: string;
   readonly batch?: string;
+  /** The id of a topmost job: only jobs below it, at any depth. */
+  readonly root?: string;
   /** Only jobs with all of these tags. */
   readonly tags?: Labels;
   /** Only jobs admitted before this sequence number. */
@@ -58,6 +60,7 @@ export function isAskedFor(query: HistoryQuery, ask: AskRecord, job: JobRecord):
   if (query.session !== undefined && ask.spec.session_id !== query.session) return false;
   if (query.key !== undefined && ask.spec.key !== query.key) return false;
   if (query.batch !== undefined && ask.spec.batch !== query.batch) return false;
+  if (query.root !== undefined && ask.ancestors?.[0] !== query.root) return false;
   if (query.tags && !hasTags(ask.spec.tags, query.tags)) return false;
   return query.principal === undefined || ask.spec.agent === query.principal;
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Fields, SUCCESS, TURNED_AWAY } from '../../../test/fakes/engine-kit.ts';
+import { type Fields, SUCCESS, submission, TURNED_AWAY } from '../../../test/fakes/engine-kit.ts';
 import { cost, MoneyKit } from '../../../test/fakes/money-kit.ts';
 import type { LimitSpec } from '../../model/limit-records.ts';
+import type { Outcome } from '../ports/backend.ts';
 
 const HOUR = 3_600_000;
 const HARD = { hard: true } as const;
@@ -215,6 +216,24 @@ describe('a hard budget', () => {
     assert.equal(kit.job('leaf').parked, 'quota');
     kit.end('right', cost.success(0));
     assert.deepEqual(kit.running, ['leaf', 'left', 'other', 'top']);
+  });
+
+  test('of a run holds for the calls that it waits for, step after step', () => {
+    const kit = kitOf({ scope: 'root:*', costBudget: 10, window: 'total', ...HARD });
+    const step = (...ids: string[]): Outcome => ({
+      ok: 'waits',
+      state: 'null',
+      children: ids.map((id) => submission(id, { hash: id, maxOutput: 4 })),
+      needs: 'all',
+    });
+    kit.ask('run', 0);
+    kit.end('run', step('run.1'));
+    kit.end('run.1', cost.success(4));
+    kit.end('run', step('run.2', 'run.3'));
+    assert.deepEqual(kit.used('root:default/run'), [1, 4, 4], 'the second one would exceed it');
+    assert.equal(kit.job('run.3').parked, 'quota');
+    kit.end('run.2', cost.success(1));
+    assert.deepEqual(kit.running, ['run.3']);
   });
 
   test('follows the clock over its windows, and grants nothing twice when the clock is set back', () => {

@@ -133,6 +133,10 @@ async function variety(fixture: StoreFixture): Promise<Opened> {
   opened.step({ type: 'cancel', uid: 'j4', by: 'test' });
   opened.submit('j5', { type: 'other', agent: 'p2', deadline_ms: 10 });
   opened.step({ type: 'tick' }, NOW + 10);
+  opened.submit('top', { type: 'other', agent: 'p3' });
+  opened.finish('j6', { agent: 'p3', parent_id: 'top' });
+  opened.submit('middle', { type: 'other', agent: 'p3', parent_id: 'top' });
+  opened.finish('j7', { agent: 'p3', parent_id: 'middle' });
   opened.submit('live', { type: 'other', session_id: 's1', key: 'k1', agent: 'p1' });
   await opened.handedOver();
   return opened;
@@ -141,10 +145,10 @@ async function variety(fixture: StoreFixture): Promise<Opened> {
 async function filters(fixture: StoreFixture): Promise<void> {
   const opened = await variety(fixture);
   const cases: [query: Partial<HistoryQuery>, ids: string[]][] = [
-    [{}, ['j5', 'j4', 'j2', 'j1']],
+    [{}, ['j7', 'j6', 'j5', 'j4', 'j2', 'j1']],
     [{ tenant: 'acme' }, ['j3']],
     [{ tenant: 'nobody' }, []],
-    [{ states: ['succeeded'] }, ['j2', 'j1']],
+    [{ states: ['succeeded'] }, ['j7', 'j6', 'j2', 'j1']],
     [{ states: ['cancelled', 'dead'] }, ['j5', 'j4']],
     [{ states: ['queued'] }, []],
     [{ type: 'other' }, ['j5', 'j4']],
@@ -162,9 +166,14 @@ async function filters(fixture: StoreFixture): Promise<void> {
     [{ tags: { a: '1=x' } }, []],
     [{ tags: { A: '1' } }, []],
     [{ tags: { a: '1' }, batch: 'b2' }, []],
-    [{ order: 'oldest first' }, ['j1', 'j2', 'j4', 'j5']],
+    [{ root: 'top' }, ['j7', 'j6']],
+    [{ root: 'top', order: 'oldest first', limit: 1 }, ['j6']],
+    [{ root: 'top', tenant: 'acme' }, []],
+    [{ root: 'middle' }, []],
+    [{ root: 'TOP' }, []],
+    [{ order: 'oldest first' }, ['j1', 'j2', 'j4', 'j5', 'j6', 'j7']],
     [{ order: 'oldest first', limit: 2 }, ['j1', 'j2']],
-    [{ limit: 2 }, ['j5', 'j4']],
+    [{ limit: 2 }, ['j7', 'j6']],
   ];
   for (const [query, ids] of cases) {
     const found = await opened.store.history.list({ tenant: 'default', limit: 100, ...query });

@@ -112,6 +112,7 @@ export class TableHistory implements HistoryReads {
     if (query.key !== undefined) and('job_key = ?', query.key);
     if (query.principal !== undefined) and('principal = ?', query.principal);
     if (query.batch !== undefined) and('batch_id = ?', query.batch);
+    if (query.root !== undefined) and('root_id = ?', query.root);
     for (const part of tagParts(query.tags ?? {})) and('INSTR(tags, ?) > 0', part);
     const order = query.order === 'oldest first' ? 'ASC' : 'DESC';
     const select = `SELECT ${JOB_ROW} FROM orchestrator_jobs WHERE ${where.join(' AND ')} ORDER BY n ${order} LIMIT ?`;

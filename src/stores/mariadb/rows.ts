@@ -46,6 +46,7 @@ export const ASK_COLUMNS = [
   'payload_blob',
   'batch_id',
   'tags',
+  'root_id',
   'ask',
 ] as const;
 
@@ -88,6 +89,7 @@ export function askValues(uid: string, ask: AskRecord, text: string): Value[] {
     rowOf(payload),
     ask.spec.batch ?? null,
     tagText(ask.spec.tags) ?? null,
+    ask.ancestors?.[0] ?? null,
     text,
   ];
 }

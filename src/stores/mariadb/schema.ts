@@ -230,4 +230,14 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       KEY by_age (used_ms, id)
     ) ${TABLE}`,
   ],
+  [
+    // A leader of an older version would not write this column, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    `ALTER TABLE orchestrator_jobs
+      ADD COLUMN IF NOT EXISTS root_id ${NAME(CHARS.id)} NULL,
+      ADD KEY IF NOT EXISTS by_root (root_id, n)`,
+    `UPDATE orchestrator_jobs SET root_id = JSON_VALUE(ask, '$.ancestors[0]'), updated_at = updated_at
+      WHERE root_id IS NULL AND INSTR(ask, '"ancestors":["') > 0`,
+  ],
 ];

@@ -40,6 +40,8 @@ export const CATCHERS = {
   spent: { args: ['src/core/admission/spent.test.ts'] },
   gates: { args: ['src/core/queue/gate-lists.test.ts'] },
   breaker: { args: ['src/core/attempts/provider-fault.test.ts'] },
+  /** Runs of agents and other jobs that wait, under faults. */
+  agentSimulation: { args: ['test/sim/run.ts', '--agents', '--seeds', '40', '--stop'] },
   waits: { args: ['src/core/attempts/waiting.test.ts'] },
   killedRun: { args: ['test/crash/agent-run.test.ts'], env: { CRASH_ONLY: 'loop:after-step' } },
   runs: { args: ['src/agents/run.test.ts'] },

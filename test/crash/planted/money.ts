@@ -27,6 +27,14 @@ export const MONEY_BUGS: readonly PlantedBug[] = [
     says: /✖ of a tree of jobs holds for all branches together/,
   },
   {
+    name: "a call of a run is outside of its root's budget",
+    file: 'src/core/admission/children.ts',
+    find: 'const spec = { ...child.spec, parent_id: ask.id, ',
+    replace: 'const spec = { ...child.spec, ',
+    catcher: 'starts',
+    says: /✖ of a run holds for the calls that it waits for/,
+  },
+  {
     name: 'the level of a budget is lost at a restart',
     file: 'src/core/limits/gates.ts',
     find: '    if (spent) gate.resume(spent);\n',

@@ -1,6 +1,26 @@
 /** Jobs that wait for an instant, for other jobs or for their batch. */
 import type { PlantedBug } from './catchers.ts';
 
+const PROCESS_ENDS = `export function processEnds(turn: EngineTurn): void {
+  for (const end of turn.takeEnds()) {
+    if (end.is === 'waits') {
+      const admitted = admitChildren(turn, end.entry, end.children);
+`;
+
+/** The jobs below a waiting one are admitted in the next turn. */
+const LATE_CHILDREN = `const late: { turn: EngineTurn; end: { entry: never; children: never } }[] = [];
+
+export function processEnds(turn: EngineTurn): void {
+  for (const each of late.filter((one) => one.turn !== turn)) {
+    late.splice(late.indexOf(each), 1);
+    admitChildren(turn, each.end.entry, each.end.children);
+  }
+  for (const end of turn.takeEnds()) {
+    if (end.is === 'waits') {
+      late.push({ turn, end: end as never });
+      const admitted: never[] = [];
+`;
+
 export const WAITS_BUGS: readonly PlantedBug[] = [
   {
     name: 'a step of the wall clock is believed at once',
@@ -43,12 +63,20 @@ export const WAITS_BUGS: readonly PlantedBug[] = [
     says: /✖ a job whose jobs have ended goes on after a restart/,
   },
   {
+    name: 'jobs that wait are not found again after a restart',
+    file: 'src/core/state/state.ts',
+    find: '    this.#noteWaiting(entry, undefined);\n',
+    replace: "    if (entry.job.state !== 'waiting') this.#noteWaiting(entry, undefined);\n",
+    catcher: 'agentSimulation',
+    says: /is held back by the \d+ live jobs that it names/,
+  },
+  {
     name: 'the jobs of a wait are not admitted in the commit of the wait',
     file: 'src/core/engine/ends.ts',
-    find: 'admitChildren(turn, end.entry, end.children);\n',
-    replace: 'admitChildren(turn, end.entry, []);\n',
-    catcher: 'waits',
-    says: /✖ gives up its attempt, keeps its state, and has its jobs admitted in the same commit/,
+    find: PROCESS_ENDS,
+    replace: LATE_CHILDREN,
+    catcher: 'agentSimulation',
+    says: /is admitted in the commit in which [\w.-]+ waits for it/,
   },
   {
     name: 'what a waiting job keeps is collected as garbage',
@@ -57,5 +85,13 @@ export const WAITS_BUGS: readonly PlantedBug[] = [
     replace: 'result ?? (wait?.woken ? wait.state : undefined);',
     catcher: 'bodies',
     says: /✖ what a waiting job keeps counts until it keeps something else/,
+  },
+  {
+    name: 'what a job keeps that waits for hours is removed by a purge',
+    file: 'src/model/kept-body.ts',
+    find: 'result ?? wait?.state;',
+    replace: 'result ?? (wait?.woken ? wait.state : undefined);',
+    catcher: 'order',
+    says: /what is kept of "sleeper" is missing/,
   },
 ];

@@ -104,6 +104,31 @@ test('an index of layout 1, without batches and tags, is kept and gets their col
   history.close();
 });
 
+test('an index of layout 3, without topmost jobs, is kept and gets those of its jobs', () => {
+  const path = join(root, 'rootless.sqlite');
+  const rowOf = (id: string, n: number, ancestors: readonly string[] | undefined): string => {
+    const job = { ...FRESH_JOB, state: 'succeeded', endedAt: 1 } as const;
+    return historyRow({ uid: id, seq: n, ask: askOf(id, n, { ancestors }), job, attempts: [] }).trimEnd();
+  };
+  const made = new SqliteHistory(path, 'write');
+  made.open();
+  made.put([rowOf('alone', 1, undefined), rowOf('below', 2, ['top', 'middle'])], 2);
+  made.close();
+  const database = new DatabaseSync(path);
+  database.exec(
+    "DROP INDEX jobs_root; ALTER TABLE jobs DROP COLUMN root; UPDATE facts SET value = 3 WHERE name = 'layout'",
+  );
+  database.close();
+  for (const start of ['first', 'second']) {
+    const history = new SqliteHistory(path, 'write');
+    const { watermark, lacksCharges } = history.open();
+    assert.deepEqual([watermark, lacksCharges], [2, false], start);
+    const found = history.list({ tenant: 'default', limit: 9, root: 'top' }).map(({ uid }) => uid);
+    assert.deepEqual(found, ['below'], start);
+    history.close();
+  }
+});
+
 const USAGE = { input: 7, cacheRead: 5, cacheWrite: 3, output: 2, reasoning: 1 };
 
 function closedAttempt(job: string, n: number, usage?: typeof USAGE): AttemptRecord {

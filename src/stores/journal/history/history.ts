@@ -17,7 +17,7 @@ export interface HistoryOpened {
   readonly watermark: number;
   /** True for a newly made index, which must be filled from the log and the checkpoint. */
   readonly fresh: boolean;
-  /** True for an index of an earlier layout: it lacks the charges of jobs that have not ended; the first put() adds them. */
+  /** True for an index of layout 1 or 2: it lacks the charges of jobs that have not ended; the first put() adds them. */
   readonly lacksCharges?: boolean;
   /** Undefined in an index that an earlier version wrote last. */
   readonly log?: LogPoint | undefined;
@@ -55,6 +55,7 @@ export type HistoryColumns = readonly [
   blobHigh: number | null,
   batch: string | null,
   tags: string | null,
+  root: string | null,
 ];
 
 /** Stands before the columns of a job whose charges the index makes from the job. */
@@ -83,6 +84,7 @@ export function historyRow(bundle: JobBundle, withCharges = false): string {
     range?.high ?? null,
     ask.spec.batch ?? null,
     tagText(ask.spec.tags) ?? null,
+    ask.ancestors?.[0] ?? null,
   ];
   const mark = withCharges ? WITH_CHARGES : '';
   return mark + JSON.stringify(columns) + COLUMNS_END + bundleLine(bundle);

@@ -9,6 +9,9 @@ import { ownTurns } from '../../../kit/slices.ts';
 /** Admission numbers that are searched in one turn; not each of them is that of an ended job. */
 const NUMBERS_PER_TURN = 20_000;
 
+/** The fields by which the index finds jobs without a search. */
+const INDEXED = ['session', 'key', 'batch', 'root'] as const;
+
 export interface RangedHistory {
   list(query: HistoryQuery): JobBundle[];
   /** The lowest and the highest admission number; undefined for an empty history. */
@@ -22,9 +25,7 @@ export async function listInSlices(
 ): Promise<JobBundle[]> {
   const turns = ownTurns(timers);
   await turns.next();
-  // There is an index for the jobs of a session, of a key and of a batch.
-  if (query.session !== undefined || query.key !== undefined || query.batch !== undefined)
-    return history.list(query);
+  if (INDEXED.some((field) => query[field] !== undefined)) return history.list(query);
   const { low, high } = history.range() ?? { low: 0, high: -1 };
   const found: JobBundle[] = [];
   for (const slice of slicesOf(query, low, high)) {

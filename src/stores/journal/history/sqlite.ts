@@ -19,12 +19,14 @@ import { SESSIONS_SCHEMA, SessionRows } from './session-rows.ts';
 
 /**
  * The version of SCHEMA. A file with version 1 lacks the columns `batch` and `tags`, which no job had then; those with
- * version 1 or 2 lack the charges, which are made from their jobs; those up to version 3 lack the archived sessions, of
- * which there were none then. One with any other version is set aside and rebuilt from the log.
+ * version 1 or 2 lack the charges, and those below 4 the column `root`: both are made from their jobs; those below 4 also
+ * lack the archived sessions, of which there were none then. One with any other version is set aside and rebuilt from the
+ * log.
  */
 const LAYOUT = 4;
-const LAYOUTS_WITHOUT_CHARGES: readonly number[] = [1, 2];
-const OLDER_LAYOUTS: readonly number[] = [...LAYOUTS_WITHOUT_CHARGES, 3];
+const OLDER_LAYOUTS: readonly number[] = [1, 2, 3];
+/** The first layout with charges. */
+const WITH_CHARGES = 3;
 
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS jobs (
@@ -42,7 +44,8 @@ CREATE TABLE IF NOT EXISTS jobs (
   blob_high INTEGER,
   line TEXT NOT NULL,
   batch TEXT,
-  tags TEXT
+  tags TEXT,
+  root TEXT
 ) STRICT;
 CREATE INDEX IF NOT EXISTS jobs_ended ON jobs(ended_at);
 CREATE INDEX IF NOT EXISTS jobs_session ON jobs(session, n) WHERE session IS NOT NULL;
@@ -50,11 +53,12 @@ CREATE INDEX IF NOT EXISTS jobs_key ON jobs(key, n) WHERE key IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_not_done ON jobs(state, n) WHERE state <> 'succeeded';
 CREATE INDEX IF NOT EXISTS jobs_blobs ON jobs(blob_low, blob_high) WHERE blob_low IS NOT NULL;
 CREATE INDEX IF NOT EXISTS jobs_batch ON jobs(batch, n) WHERE batch IS NOT NULL;
+CREATE INDEX IF NOT EXISTS jobs_root ON jobs(root, n) WHERE root IS NOT NULL;
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
 ${CHARGES_SCHEMA}${SESSIONS_SCHEMA}`;
 
 const INSERT = `INSERT OR REPLACE INTO jobs (line, n, uid, tenant, state, type, principal, session, key, ended_at,
-  caller_attempts, blob_low, blob_high, batch, tags) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`;
+  caller_attempts, blob_low, blob_high, batch, tags, root) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`;
 
 type Mode = 'write' | 'read';
 
@@ -74,10 +78,10 @@ export class SqliteHistory implements HistoryIndex {
   /** The archived sessions of a file that was set aside, as far as they could be read: the next file gets them. */
   #rescued: string[] = [];
   /**
-   * The file has a layout without charges. It keeps it until the first put(), which has the charges of the jobs that have not ended:
-   * a start that is cut short before finds the older layout again.
+   * The file is of a layout without charges. It keeps it until the first put(), which has the charges of the jobs that have
+   * not ended: a start that is cut short before finds the older layout again.
    */
-  #isOlder = false;
+  #lacksCharges = false;
 
   constructor(path: string, mode: Mode) {
     this.#path = path;
@@ -126,8 +130,8 @@ export class SqliteHistory implements HistoryIndex {
     }
     this.#byUid = database.prepare('SELECT line FROM jobs WHERE uid = ?');
     const layout = this.#fact('layout');
-    const isOlder = layout !== undefined && LAYOUTS_WITHOUT_CHARGES.includes(layout);
-    const isKnown = layout === undefined || layout === LAYOUT || OLDER_LAYOUTS.includes(layout);
+    const isOlder = layout !== undefined && OLDER_LAYOUTS.includes(layout);
+    const isKnown = layout === undefined || layout === LAYOUT || isOlder;
     // A reader may find a file that this version has never opened for writing: it has fewer tables.
     if (this.#mode === 'write' || layout === LAYOUT)
       this.#sessions = new SessionRows(database, (run) => this.#transaction(run));
@@ -136,17 +140,31 @@ export class SqliteHistory implements HistoryIndex {
       this.#insert = database.prepare(INSERT);
       this.#setFact = database.prepare('INSERT OR REPLACE INTO facts VALUES (?,?)');
     }
-    if (this.#mode === 'write' || (layout !== undefined && isKnown && !isOlder))
-      this.#charges = new ChargeRows(database, this.#mode);
-    this.#isOlder = isOlder;
+    const hasCharges = layout === LAYOUT || (isOlder && layout >= WITH_CHARGES);
+    if (this.#mode === 'write' || hasCharges) this.#charges = new ChargeRows(database, this.#mode);
+    this.#lacksCharges = isOlder && !hasCharges;
     if (this.#mode === 'write') {
-      this.#transaction(() => (isOlder ? this.#chargeJobs() : this.#setLayout()));
+      this.#transaction(() => this.#fill(isOlder));
       this.#sessions.put(this.#rescued);
       this.#rescued = [];
     }
     const watermark = this.#fact('watermark');
-    const lacksCharges = isOlder && watermark !== undefined;
+    const lacksCharges = this.#lacksCharges && watermark !== undefined;
     return { watermark: watermark ?? 0, fresh: watermark === undefined, lacksCharges, log: this.#logPoint() };
+  }
+
+  /** Brings an index of an older layout to this one as far as its jobs tell what it lacks. */
+  #fill(isOlder: boolean): void {
+    if (isOlder) this.#setRoots();
+    if (this.#lacksCharges) this.#chargeJobs();
+    else this.#setLayout();
+  }
+
+  /** A line that cannot be parsed is passed over: it is noticed where it is read. */
+  #setRoots(): void {
+    const json = `substr(line, instr(line, '{'))`;
+    this.#database?.exec(`UPDATE jobs SET root = json_extract(${json}, '$.ask.ancestors[0]')
+      WHERE root IS NULL AND instr(line, '"ancestors":["') > 0 AND json_valid(${json})`);
   }
 
   /** Adds the charges of the jobs in an index of an older layout. */
@@ -177,14 +195,14 @@ export class SqliteHistory implements HistoryIndex {
         for (const charge of chargesOf(uid, ask, attempts)) this.#charges?.put(charge);
       }
       for (const row of charges) this.#charges?.putRow(row);
-      if (this.#isOlder) this.#setLayout();
+      if (this.#lacksCharges) this.#setLayout();
       this.#setFact?.run('watermark', watermark);
       if (!log) return;
       this.#setFact?.run('log_seq', log.seq);
       this.#setFact?.run('log_chain', log.chain);
       if (log.owner !== undefined) this.#setFact?.run('log_owner', log.owner);
     });
-    this.#isOlder = false;
+    this.#lacksCharges = false;
   }
 
   get(uid: string): JobBundle | undefined {
@@ -207,6 +225,7 @@ export class SqliteHistory implements HistoryIndex {
     if (query.key !== undefined) and('key = ?', query.key);
     if (query.principal !== undefined) and('principal = ?', query.principal);
     if (query.batch !== undefined) and('batch = ?', query.batch);
+    if (query.root !== undefined) and('root = ?', query.root);
     for (const part of tagParts(query.tags ?? {})) and('instr(tags, ?) > 0', part);
     const order = query.order === 'oldest first' ? 'ASC' : 'DESC';
     const sql = `SELECT line FROM jobs WHERE ${where.join(' AND ')} ORDER BY n ${order} LIMIT ?`;
@@ -311,12 +330,12 @@ export class SqliteHistory implements HistoryIndex {
   }
 }
 
-/** Adds the columns that layout 1 lacks, before SCHEMA makes an index over one of them. */
+/** Adds the columns that older layouts lack, before SCHEMA makes an index over one of them. */
 function addColumns(database: DatabaseSync): void {
   const columns = database.prepare("SELECT name FROM pragma_table_info('jobs')").all();
   const names = new Set(columns.map(({ name }) => name));
   if (names.size === 0) return;
-  for (const name of ['batch', 'tags'])
+  for (const name of ['batch', 'tags', 'root'])
     if (!names.has(name)) database.exec(`ALTER TABLE jobs ADD COLUMN ${name} TEXT`);
 }
 
