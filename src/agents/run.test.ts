@@ -280,6 +280,20 @@ describe('a run', () => {
     );
   });
 
+  test('does not make a call with an effect again whose job was stopped', () => {
+    for (const [code, isInDoubt] of [
+      ['WORKER_TIMEOUT', true],
+      ['CANCELLED', true],
+      ['EXECUTION_FAILED', false],
+    ] as const) {
+      const run = new Played();
+      run.next();
+      run.next(says('', ['a', 'send', '1']));
+      run.next(code);
+      assert.equal(/do not call it again/.test(run.heard.at(-1)?.content ?? ''), isInDoubt, code);
+    }
+  });
+
   test('takes whatever a person has settled a call with', () => {
     for (const [result, told] of [
       [null, 'done'],

@@ -99,6 +99,21 @@ describe('jobs of the types of runs', () => {
   });
 });
 
+test('a call that must be allowed by now, and was made when it did not have to be, is not made', async (t) => {
+  const config = 'agents: [{name: a, model: scripted, tools: [current_time], approve: [current_time]}]';
+  const brain = await start(t, { data: 'memory', config, backends: [] });
+  for (const [approved, isMade] of [
+    [undefined, false],
+    [false, false],
+    [true, true],
+  ] as const) {
+    const payload = { agent: 'a', tool: 'current_time', args: {}, approved };
+    const { job_id } = await brain.submit({ type: 'tool', backend: 'function', payload });
+    const { result } = await within(brain.wait(job_id));
+    assert.equal((result as { ok: boolean }).ok, isMade, String(approved));
+  }
+});
+
 describe('a run whose agent', () => {
   const begun = () => {
     const asked = Promise.withResolvers<void>();

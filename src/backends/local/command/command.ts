@@ -278,16 +278,14 @@ export class CommandBackend extends Service implements Backend {
     const former = await this.#formerReply(offer, paths);
     if (former) return former;
     const { types, slots = COMMAND_DEFAULTS.slots } = this.#options;
-    const type = Object.hasOwn(types, offer.ask.spec.type) ? types[offer.ask.spec.type] : undefined;
-    if (!type) return refused(`this backend runs no jobs of type "${offer.ask.spec.type}"`);
-    const command = commandFor(type, offer, paths.work);
+    const command = commandFor(types, offer, paths.work);
     if (command instanceof OrchdError) return { is: 'refused', error: command.info() };
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
     // The slot is taken before the launch, so that two concurrent offers do not take the same one.
     this.#running.add(paths.name);
-    const spec = this.#spec(offer, command, paths);
-    const reply = await this.#keeper.run(spec, command.input ?? offer.payloadText, this.#registry.id);
+    const input = command.input ?? offer.payloadText;
+    const reply = await this.#keeper.run(this.#spec(offer, command, paths), input, this.#registry.id);
     if (reply.is === 'accepted') return reply;
     this.#running.delete(paths.name);
     const concurrent = await this.#formerReply(offer, paths);
@@ -305,7 +303,6 @@ export class CommandBackend extends Service implements Backend {
   }
 
   #spec({ token, ask, attempt }: Offer, type: OfferedCommand, { name }: TokenPaths): CommandSpec {
-    const { maxOutputBytes } = this.#options;
     const traceparent = traceparentOf(uidOf(ask.tenant, ask.id), ask, attempt);
     return {
       name,
@@ -327,7 +324,7 @@ export class CommandBackend extends Service implements Backend {
       split: type.split ?? COMMAND_DEFAULTS.split,
       timeoutMs: type.timeoutMs ?? ask.spec.timeout_ms,
       ...(type.timeoutMs !== undefined && { isOwnTimeout: true }),
-      maxOutputBytes: maxOutputBytes ?? COMMAND_DEFAULTS.maxOutputBytes,
+      maxOutputBytes: this.#options.maxOutputBytes ?? COMMAND_DEFAULTS.maxOutputBytes,
       offeredAt: this.#env.clock.now(),
     };
   }

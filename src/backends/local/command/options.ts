@@ -28,10 +28,13 @@ export type CommandOf = (offer: Offer, work: string) => OfferedCommand;
 
 /** The command for an offer, or why it is refused. */
 export function commandFor(
-  type: CommandType | CommandOf,
+  types: CommandBackendOptions['types'],
   offer: Offer,
   work: string,
 ): OfferedCommand | OrchdError {
+  const name = offer.ask.spec.type;
+  const type = Object.hasOwn(types, name) ? types[name] : undefined;
+  if (!type) return new OrchdError('WORKER_NOT_FOUND', `this backend runs no jobs of type "${name}"`);
   try {
     return typeof type === 'function' ? type(offer, work) : type;
   } catch (error) {
