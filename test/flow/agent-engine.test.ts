@@ -33,14 +33,14 @@ test('a real model calls a real tool, hears its result and answers', async (t) =
   });
   const { code, out, err } = await orchd(['run', 'doctor', 'Hello', '--json', '--url', url]);
   assert.equal(code, 0, err);
-  const { reply, steps, error, trace_id: run } = JSON.parse(out) as RunResult;
+  const { reply, steps, error } = JSON.parse(out) as RunResult;
   assert.equal(error, null);
   assert.deepEqual(
-    steps.map(({ event, tool, job_id }) => [tool ?? event, job_id]),
+    steps.map(({ event, tool, job_id }) => [tool ?? event, job_id?.replace(/^[^.]+/, '')]),
     [
-      ['llm_call', `${run}.1`],
-      ['machine_health', `${run}.2.0`],
-      ['llm_call', `${run}.3`],
+      ['llm_call', '.1'],
+      ['machine_health', '.2.0'],
+      ['llm_call', '.3'],
     ],
   );
   const job = async (id: string): Promise<JobView> => (await fetch(`${url}/v2/tasks/${id}`)).json() as never;
@@ -61,7 +61,9 @@ test('a real model calls a real tool, hears its result and answers', async (t) =
   assert.equal(ok, true);
   assert.ok(JSON.parse(told).cores > 0, told);
   const { messages } = answered.payload as { messages: { role: string; content: string }[] };
-  assert.deepEqual([messages.at(-1)?.role, messages.at(-1)?.content], ['tool', told]);
+  const heard = messages.at(-1);
+  assert.equal(heard?.role, 'tool');
+  assert.ok(heard.content.includes(told), heard.content);
   assert.ok((answered.usage?.prompt_tokens ?? 0) > told.length);
   assert.match(reply, /^[a-z" ]+/);
   assert.equal(reply, (answered.result as { text: string }).text);

@@ -47,9 +47,12 @@ const SCRIPT: readonly Said[] = [
   { text: 'all is done' },
 ];
 
-const model = new ScriptedModel((turn, _heard, { jobId }) =>
-  call(jobId, `model${turn + 1}`, SCRIPT[turn] as Said),
-);
+/** The messages before the last question are those of earlier runs of the session. */
+const model = new ScriptedModel((_turn, { messages }, { jobId }) => {
+  const asked = messages.findLastIndex(({ role }) => role === 'user');
+  const turn = messages.slice(asked).filter(({ role }) => role === 'assistant').length;
+  return call(jobId, `model${turn + 1}`, SCRIPT[turn] as Said);
+});
 
 const brain = await createOrchestrator({
   ...placed({ data, config: 'agents: [{name: helper, model: scripted, tools: [send, look, read]}]' }),
