@@ -15,7 +15,11 @@ export const sessionListRoutes = ({ reads }: Orchestrator): readonly Route[] => 
     answers: { 200: { description: 'A page of sessions', body: SessionPage } },
     handle: async ({ query, identity }) => ({
       status: 200,
-      body: await reads.sessions({ ...query, archived: query.archived === 'true', tenant: identity.tenant }),
+      body: await reads.sessions.list({
+        ...query,
+        archived: query.archived === 'true',
+        tenant: identity.tenant,
+      }),
     }),
   }),
 ];

@@ -31,7 +31,10 @@ export const sessionRoutes = (
     role: 'read',
     summary: 'A session: its token use and budget, its backend and its jobs',
     answers: { 200: { description: 'The session', body: SessionView }, 404: 'No such session' },
-    handle: async (call) => ({ status: 200, body: await reads.session(call.identity.tenant, idOf(call)) }),
+    handle: async (call) => ({
+      status: 200,
+      body: await reads.sessions.get(call.identity.tenant, idOf(call)),
+    }),
   }),
   route({
     operationId: 'setSession',
@@ -155,8 +158,8 @@ async function exported(
   call: Pick<Call, 'params' | 'identity'>,
 ): Promise<ExportedSession & SessionMessages> {
   const { tenant } = call.identity;
-  const session = await reads.session(tenant, idOf(call));
-  const messages = (await reads.messages(tenant, session.session_id)) as SessionMessages['messages'];
+  const session = await reads.sessions.get(tenant, idOf(call));
+  const messages = (await reads.sessions.messages(tenant, session.session_id)) as SessionMessages['messages'];
   return { session, session_id: session.session_id, messages };
 }
 

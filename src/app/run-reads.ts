@@ -7,5 +7,5 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 export const runReads = (of: () => Orchestrator): RunReads => ({
   job: (id, tenant) => of().get(id, tenant),
   conversation: async (session, tenant) =>
-    (await of().reads.messages(tenant, session)) as readonly ChatMessage[],
+    (await of().reads.sessions.messages(tenant, session)) as readonly ChatMessage[],
 });

@@ -1,5 +1,5 @@
 /**
- * Composed bodies. The text of such a body is made of texts of its own and of the texts of other blobs, so that what many
+ * Composed bodies (docs/decisions/0036). The text of such a body is made of texts of its own and of the texts of other blobs, so that what many
  * bodies have in common, such as the messages of a conversation, is stored once.
  *
  * A composed blob begins with MARK, which no JSON text does, then has its parts as one line of JSON, then the rest of its

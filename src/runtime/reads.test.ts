@@ -21,7 +21,7 @@ const MODEL: ModelRegistration = {
 };
 
 /** All reads that wait until the state they have seen is durable. */
-const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown> } = {
+const WAITING: Readonly<Record<string, (reads: Reads) => Promise<unknown>>> = {
   job: (reads) => reads.job('j'),
   jobState: (reads) => reads.jobState('j'),
   jobWithResult: (reads) => reads.jobWithResult('j'),
@@ -34,7 +34,6 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   modelNames: (reads) => reads.modelNames(),
   routes: (reads) => reads.routes(),
   route: (reads) => reads.route('r'),
-  session: (reads) => reads.session('default', 's'),
   pools: (reads) => reads.pools(),
   limits: (reads) => reads.limits(),
   keyLimits: (reads) => reads.keyLimits(),
@@ -46,7 +45,14 @@ const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
 };
 
-for (const [name, read] of Object.entries(WAITING)) {
+/** Those of sessions, which are a part of their own. */
+const OF_SESSIONS: typeof WAITING = {
+  get: (reads) => reads.sessions.get('default', 's'),
+  messages: (reads) => reads.sessions.messages('default', 's'),
+  list: (reads) => reads.sessions.list({ tenant: 'default' }),
+};
+
+for (const [name, read] of [...Object.entries(WAITING), ...Object.entries(OF_SESSIONS)]) {
   test(`${name}: resolves once the state it has seen is durable, and not before`, async (t) => {
     const { orchestrator, hold } = await memoryBrain(t, {});
     const release = hold();

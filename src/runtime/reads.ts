@@ -27,12 +27,10 @@ import type { LeaseView } from '../model/http/leases.ts';
 import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { RouteView } from '../model/http/routes.ts';
-import type { SessionPage } from '../model/http/session-lists.ts';
-import type { SessionMetadata, SessionView } from '../model/http/sessions.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
-import { DEFAULT_TENANT, type ModelRecord, type SessionRecord } from '../model/records.ts';
+import { DEFAULT_TENANT, type ModelRecord } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
@@ -47,19 +45,11 @@ import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
 import { routeView } from './route-view.ts';
 import type { SessionArchive } from './session-archive.ts';
-import { listSessions, type SessionListRequest } from './session-list.ts';
+import { SessionReads } from './session-reads.ts';
 import { type StatusView, statusView } from './status.ts';
 import { UsageReads } from './usage.ts';
 import { viewOf, viewOfBundle } from './view.ts';
-import {
-  backendView,
-  leaseView,
-  type ModelName,
-  modelNames,
-  modelView,
-  poolView,
-  sessionView,
-} from './views.ts';
+import { backendView, leaseView, type ModelName, modelNames, modelView, poolView } from './views.ts';
 
 const checkList = checker(ListRequest);
 
@@ -92,10 +82,12 @@ export class Reads {
   readonly #parts: ReadsParts;
   /** What was spent. */
   readonly usage: UsageReads;
+  readonly sessions: SessionReads;
 
   constructor(parts: ReadsParts) {
     this.#parts = parts;
     this.usage = new UsageReads(parts);
+    this.sessions = new SessionReads(parts);
   }
 
   /** A job with its result, and with its payload if that is not a blob, from memory or history. */
@@ -219,42 +211,6 @@ export class Reads {
   /** All names that a request may use for a model now, including models that only a backend offers. */
   modelNames(): Promise<ModelName[]> {
     return this.#whenDurable(modelNames(this.#parts.engine));
-  }
-
-  /** A session in memory or in the archive, which it does not leave for being read. */
-  async session(tenant: string, id: string): Promise<SessionView> {
-    const record = await this.#session(tenant, id);
-    if (!record) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
-    return this.sessionView(record);
-  }
-
-  async sessionView(record: SessionRecord): Promise<SessionView> {
-    const { engine, bodies } = this.#parts;
-    const isArchived = engine.state.sessionOf(record.tenant, record.id) === undefined;
-    const view = await this.#whenDurable(sessionView(engine.state, record, isArchived));
-    if (record.metadata === undefined) return view;
-    return { ...view, metadata: JSON.parse(await bodies.read(record.metadata)) as SessionMetadata };
-  }
-
-  /** The messages of a session in memory or in the archive; none for one that is not known. */
-  async messages(tenant: string, id: string): Promise<readonly unknown[]> {
-    const record = await this.#session(tenant, id);
-    const part = await this.#whenDurable(record?.messages);
-    return part ? (JSON.parse(`[${await this.#parts.bodies.read(part.ref)}]`) as unknown[]) : [];
-  }
-
-  async #session(tenant: string, id: string): Promise<SessionRecord | undefined> {
-    const { engine, sessionArchive } = this.#parts;
-    const inMemory = engine.state.sessionOf(tenant, id);
-    if (inMemory) return inMemory;
-    const archived = await sessionArchive.find(tenant, id);
-    return engine.state.sessionOf(tenant, id) ?? archived;
-  }
-
-  /** A page of the sessions of a tenant that are in memory or, if that is asked for, of those in the archive. */
-  sessions(request: SessionListRequest): Promise<SessionPage> {
-    const { engine, sessionArchive } = this.#parts;
-    return this.#whenDurable(listSessions(engine.state, sessionArchive, request));
   }
 
   pools(): Promise<PoolView[]> {

@@ -53,8 +53,8 @@ export class SessionCommands extends Commands {
 
   /** A session of its own that begins with the messages and the metadata of another one. */
   async fork(tenant: string, id: string, newId: string): Promise<SessionView> {
-    const { metadata } = await this.#reads.session(tenant, id);
-    const messages = await this.#reads.messages(tenant, id);
+    const { metadata } = await this.#reads.sessions.get(tenant, id);
+    const messages = await this.#reads.sessions.messages(tenant, id);
     return this.create(tenant, newId, { metadata, messages });
   }
 
@@ -86,7 +86,7 @@ export class SessionCommands extends Commands {
   }
 
   #view(record: SessionRecord): Promise<SessionView> {
-    return this.#reads.sessionView(record);
+    return this.#reads.sessions.view(record);
   }
 
   #metadata(metadata: SessionMetadata, owner: BodyOwner): Promise<SessionRecord['metadata']> {

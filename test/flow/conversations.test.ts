@@ -28,7 +28,7 @@ async function say(brain: Orchestrator, session: string, input: string): Promise
 }
 
 const textsOf = async (brain: Orchestrator, session: string): Promise<string[]> =>
-  ((await brain.reads.messages('default', session)) as { role: string; content: string }[]).map(
+  ((await brain.reads.sessions.messages('default', session)) as { role: string; content: string }[]).map(
     ({ role, content }) => `${role}: ${content.trim().slice(0, 19)}`,
   );
 
@@ -77,7 +77,7 @@ describe('a session', () => {
     assert.equal(await say(brain, 's', 'and now?'), '4 heard');
     const changed = await sessions.change('default', 's', { mode: 'loud' });
     assert.deepEqual([changed.messages, changed.metadata], [4, { mode: 'loud' }]);
-    assert.deepEqual((await reads.session('default', 's')).metadata, { mode: 'loud' });
+    assert.deepEqual((await reads.sessions.get('default', 's')).metadata, { mode: 'loud' });
     await assert.rejects(sessions.create('default', 's', {}), { code: 'SESSION_CONFLICT' });
     await assert.rejects(sessions.change('default', 'none', {}), { code: 'NOT_FOUND' });
     const preferences = { much: 'x'.repeat(5000) };

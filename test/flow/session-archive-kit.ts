@@ -22,12 +22,12 @@ export const JOB = { type: 'inference', model: 'm', payload: { tries: ['succeed'
 export async function useSession(brain: Orchestrator, id: string, tenant = 'default'): Promise<SessionView> {
   const { job_id } = await brain.submit({ ...JOB, session_id: id }, { tenant });
   await brain.wait(job_id, tenant);
-  return brain.reads.session(tenant, id);
+  return brain.reads.sessions.get(tenant, id);
 }
 
 /** Resolves to the session once it is in the archive. */
 export const archivedSession = (brain: Orchestrator, id: string, tenant = 'default'): Promise<SessionView> =>
   eventually(`session ${id} is archived`, async () => {
-    const session = await brain.reads.session(tenant, id);
+    const session = await brain.reads.sessions.get(tenant, id);
     return session.archived === true && session;
   });

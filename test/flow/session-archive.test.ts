@@ -64,7 +64,7 @@ onStores(
     assert.equal((await refuse(first)).details.reason, 'token_budget');
     await first.stop();
     const second = await brainOn(t, data, LASTING_SESSIONS);
-    assert.equal((await second.reads.session('default', 's')).archived, true);
+    assert.equal((await second.reads.sessions.get('default', 's')).archived, true);
     assert.equal((await refuse(second)).details.reason, 'token_budget');
     await second.sessions.setBudget('default', 's', undefined);
     assert.equal((await useSession(second, 's')).turns, 2);
@@ -81,7 +81,7 @@ onStores('sessions of a bulk come back, each from the archive or from memory', S
     await brain.wait(answer.job_id);
   }
   const turns = await Promise.all(
-    ['a', 'b', 'new'].map(async (id) => (await brain.reads.session('default', id)).turns),
+    ['a', 'b', 'new'].map(async (id) => (await brain.reads.sessions.get('default', id)).turns),
   );
   assert.deepEqual(turns, [3, 2, 1]);
 });
@@ -91,7 +91,8 @@ onStores('a deleted session is gone from the archive too', LASTING, async (t, da
   for (const id of ['deleted', 'stays', 'used']) await useSession(first, id);
   for (const id of ['deleted', 'stays', 'used']) await archivedSession(first, id);
   await first.sessions.remove('default', 'deleted', 'test');
-  const missing = (brain: Orchestrator, id: string) => refusalOf(() => brain.reads.session('default', id));
+  const missing = (brain: Orchestrator, id: string) =>
+    refusalOf(() => brain.reads.sessions.get('default', id));
   assert.equal((await missing(first, 'deleted')).code, 'NOT_FOUND');
   assert.equal(
     (await refusalOf(() => first.sessions.remove('default', 'deleted', 'test'))).code,
@@ -103,7 +104,7 @@ onStores('a deleted session is gone from the archive too', LASTING, async (t, da
   await first.stop();
   const second = await brainOn(t, data, LASTING_SESSIONS);
   for (const id of ['deleted', 'used']) assert.equal((await missing(second, id)).code, 'NOT_FOUND', id);
-  assert.equal((await second.reads.session('default', 'stays')).archived, true);
+  assert.equal((await second.reads.sessions.get('default', 'stays')).archived, true);
   assert.equal((await useSession(second, 'deleted')).turns, 1, 'the name begins a new session');
 });
 
@@ -114,7 +115,7 @@ onStores('an archived session is deleted for good when its retention is over', L
   await archivedSession(brain, 's');
   await eventually('the session is gone', async () => {
     await brain.sessions.archive.purge(brain.reads.now);
-    return (await refusalOf(() => brain.reads.session('default', 's'))).code === 'NOT_FOUND';
+    return (await refusalOf(() => brain.reads.sessions.get('default', 's'))).code === 'NOT_FOUND';
   });
 });
 
@@ -127,9 +128,9 @@ onStores(
     });
     assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
     const brain = await brainOn(t, data, LASTING_SESSIONS);
-    const session = await brain.reads.session('default', 's');
+    const session = await brain.reads.sessions.get('default', 's');
     assert.deepEqual([session.archived, session.turns, session.token_budget], [undefined, 1, 100_000]);
-    assert.equal((await brain.reads.sessions({ tenant: 'default', archived: true })).sessions.length, 0);
+    assert.equal((await brain.reads.sessions.list({ tenant: 'default', archived: true })).sessions.length, 0);
     assert.equal((await useSession(brain, 's')).turns, 2, 'memory counts, and not the archive');
   },
 );

@@ -200,8 +200,11 @@ async function assertWholeViews({ brain }: Opened): Promise<void> {
   assert.deepEqual([started_at, ended_at], [START + 1590, START + 6590]);
 }
 
+/** Sessions of that version had none. */
+const NO_CONVERSATION = { messages: 0, metadata: {} };
+
 async function assertSessions({ brain, ids }: Opened): Promise<void> {
-  assert.deepEqual(await brain.reads.session('default', 'talk'), {
+  assert.deepEqual(await brain.reads.sessions.get('default', 'talk'), {
     session_id: 'talk',
     created_at: START + 30,
     used_at: START + 13_620,
@@ -212,10 +215,11 @@ async function assertSessions({ brain, ids }: Opened): Promise<void> {
     backend: `north/${ids.workers.running}`,
     jobs: [],
     live_jobs: 0,
+    ...NO_CONVERSATION,
   });
-  const other = await brain.reads.session('acme', 'talk');
+  const other = await brain.reads.sessions.get('acme', 'talk');
   assert.deepEqual([other.turns, other.jobs], [0, [{ job_id: 'waiting', state: 'queued' }]]);
-  assert.deepEqual(await brain.reads.session('default', 'work'), {
+  assert.deepEqual(await brain.reads.sessions.get('default', 'work'), {
     session_id: 'work',
     created_at: START + 23_740,
     used_at: START + 23_750,
@@ -230,6 +234,7 @@ async function assertSessions({ brain, ids }: Opened): Promise<void> {
       { job_id: 'every-field', state: 'queued' },
     ],
     live_jobs: 3,
+    ...NO_CONVERSATION,
   });
 }
 
