@@ -190,7 +190,8 @@ export class Orchestrator extends Service {
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8), nonce: env.random.hex(8), isCopy });
     const known = [...this.#backends.values()].map(({ info }) => this.#loop.ask({ type: 'backend', info }));
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
-    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purge.runOrWarn()));
+    const purge = (): void => void this.#purge.runOrWarn();
+    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, purge));
     this.#provisioning?.start();
     this.#sources.start();
     // Backends are swept only after the engine has registered them: only then it is known which of them are on this
