@@ -28,7 +28,7 @@ import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { RouteView } from '../model/http/routes.ts';
 import type { SessionPage } from '../model/http/session-lists.ts';
-import type { SessionMetadata, SessionView } from '../model/http/sessions.ts';
+import type { SessionView } from '../model/http/sessions.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
@@ -48,18 +48,11 @@ import { checkTenant, uidFor } from './prepare.ts';
 import { routeView } from './route-view.ts';
 import type { SessionArchive } from './session-archive.ts';
 import { listSessions, type SessionListRequest } from './session-list.ts';
+import { readSession, viewOfSession } from './session-reads.ts';
 import { type StatusView, statusView } from './status.ts';
 import { UsageReads } from './usage.ts';
 import { viewOf, viewOfBundle } from './view.ts';
-import {
-  backendView,
-  leaseView,
-  type ModelName,
-  modelNames,
-  modelView,
-  poolView,
-  sessionView,
-} from './views.ts';
+import { backendView, leaseView, type ModelName, modelNames, modelView, poolView } from './views.ts';
 
 const checkList = checker(ListRequest);
 
@@ -223,32 +216,20 @@ export class Reads {
 
   /** A session in memory or in the archive, which it does not leave for being read. */
   async session(tenant: string, id: string): Promise<SessionView> {
-    const record = await this.#session(tenant, id);
+    const record = await readSession(this.#parts, tenant, id);
     if (!record) throw new OrchdError('NOT_FOUND', `there is no session "${id}"`);
     return this.sessionView(record);
   }
 
-  async sessionView(record: SessionRecord): Promise<SessionView> {
-    const { engine, bodies } = this.#parts;
-    const isArchived = engine.state.sessionOf(record.tenant, record.id) === undefined;
-    const view = await this.#whenDurable(sessionView(engine.state, record, isArchived));
-    if (record.metadata === undefined) return view;
-    return { ...view, metadata: JSON.parse(await bodies.read(record.metadata)) as SessionMetadata };
+  sessionView(record: SessionRecord): Promise<SessionView> {
+    return this.#whenDurable(viewOfSession(this.#parts, record));
   }
 
   /** The messages of a session in memory or in the archive; none for one that is not known. */
   async messages(tenant: string, id: string): Promise<readonly unknown[]> {
-    const record = await this.#session(tenant, id);
+    const record = await readSession(this.#parts, tenant, id);
     const part = await this.#whenDurable(record?.messages);
     return part ? (JSON.parse(`[${await this.#parts.bodies.read(part.ref)}]`) as unknown[]) : [];
-  }
-
-  async #session(tenant: string, id: string): Promise<SessionRecord | undefined> {
-    const { engine, sessionArchive } = this.#parts;
-    const inMemory = engine.state.sessionOf(tenant, id);
-    if (inMemory) return inMemory;
-    const archived = await sessionArchive.find(tenant, id);
-    return engine.state.sessionOf(tenant, id) ?? archived;
   }
 
   /** A page of the sessions of a tenant that are in memory or, if that is asked for, of those in the archive. */
