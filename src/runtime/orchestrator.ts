@@ -139,8 +139,7 @@ export class Orchestrator extends Service {
     const runner = new EffectRunner(env, this.#loop);
     this.#runner = runner;
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
-    const { maxTries, maxPayloadBytes } = settings.engine;
-    this.#submissions = new Submissions({ ...shared, maxTries, maxPayloadBytes });
+    this.#submissions = new Submissions({ ...shared, ...settings.engine });
     const assertOpen = (): void => this.#assertOpen();
     this.orders = new JobOrders({ ...shared, submissions: this.#submissions, reads: this.reads, assertOpen });
     this.bulk = new BulkOrders({ reads: this.reads, orders: this.orders, seq: () => this.#engine.state.seq });
