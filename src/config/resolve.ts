@@ -75,10 +75,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       auditBytes: retention.audit_bytes,
       usageMs: toMs(retention.usage_sec),
     },
-    sessions: {
-      archiveAfterMs: toMs(raw.sessions.archive_after_sec),
-      keepMs: retention.sessions_sec === 0 ? Number.POSITIVE_INFINITY : toMs(retention.sessions_sec),
-    },
+    sessions: sessionsOf(raw),
     leases: {
       ttlMs: toMs(leases.ttl_sec),
       gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
@@ -96,6 +93,11 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     log: { level: log.level },
   };
 }
+
+const sessionsOf = ({ sessions, orchestrator: { retention } }: RawConfig) => ({
+  archiveAfterMs: toMs(sessions.archive_after_sec),
+  keepMs: retention.sessions_sec === 0 ? Number.POSITIVE_INFINITY : toMs(retention.sessions_sec),
+});
 
 const schedulerOf = ({ scheduler, cancel_deadline_ms }: RawConfig['orchestrator']) => ({
   jitPollIntervalMs: toMs(scheduler.jit_poll_interval),

@@ -139,8 +139,7 @@ export class Orchestrator extends Service {
     const runner = new EffectRunner(env, this.#loop);
     this.#runner = runner;
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
-    const { maxTries, maxPayloadBytes } = settings.engine;
-    this.#submissions = new Submissions({ ...shared, maxTries, maxPayloadBytes });
+    this.#submissions = new Submissions({ ...shared, ...settings.engine });
     const assertOpen = (): void => this.#assertOpen();
     this.orders = new JobOrders({ ...shared, submissions: this.#submissions, reads: this.reads, assertOpen });
     this.bulk = new BulkOrders({ reads: this.reads, orders: this.orders, seq: () => this.#engine.state.seq });
@@ -190,7 +189,8 @@ export class Orchestrator extends Service {
     await this.#loop.ask({ type: 'open', owner: env.random.hex(8), nonce: env.random.hex(8), isCopy });
     const known = [...this.#backends.values()].map(({ info }) => this.#loop.ask({ type: 'backend', info }));
     this.#timers.push(every(env.timers, this.#parts.settings.sweepIntervalMs, () => this.#sweep()));
-    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, () => this.#purge.runOrWarn()));
+    const purge = (): void => void this.#purge.runOrWarn();
+    this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, purge));
     this.#provisioning?.start();
     this.#sources.start();
     // Backends are swept only after the engine has registered them: only then it is known which of them are on this

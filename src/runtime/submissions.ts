@@ -35,6 +35,7 @@ import {
   withPayload,
 } from './prepare.ts';
 import type { SessionArchive } from './session-archive.ts';
+import { isOvertaken, needsHistory, orRefusal, submittedOf } from './submit-answers.ts';
 
 export type SubmitOutcome = Submitted | OrchdError;
 
@@ -383,36 +384,4 @@ function* prepareAllInSlices(
     }
   }
   return prepared;
-}
-
-/**
- * Whether a job in memory, of which this is a duplicate or which it waits for, was evicted before the engine decided, or
- * its session was archived: a repeated submit finds it in the history, or in the archive.
- */
-const isOvertaken = ({ code }: OrchdError, { bodyStored, spec, session }: Submission): boolean =>
-  code === 'STORE_BUSY' && (!bodyStored || spec.after !== undefined || session !== undefined);
-
-/** Whether the history must be read before the engine decides: the job may have ended, or one that it waits for. */
-const needsHistory = ({ hash, spec }: Submission): boolean => hash !== undefined || spec.after !== undefined;
-
-/** The result of `run`, or the OrchdError that it throws, as a value. */
-async function orRefusal<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {
-  try {
-    return await run();
-  } catch (error) {
-    if (error instanceof OrchdError) return error;
-    throw error;
-  }
-}
-
-function submittedOf(answer: SubmitAnswer): Submitted {
-  const view: { -readonly [K in keyof Submitted]: Submitted[K] } = {
-    job_id: answer.id,
-    status: answer.status,
-  };
-  if (answer.queuePosition !== undefined) view.queue_position = answer.queuePosition;
-  if (answer.predictedStartMs !== undefined) view.predicted_start_ms = answer.predictedStartMs;
-  if (answer.duplicateOf !== undefined) view.duplicate_of = answer.duplicateOf;
-  if (answer.warning !== undefined) view.warning = answer.warning;
-  return view;
 }

@@ -53,6 +53,7 @@ export const CORE_PUBLIC: readonly string[] = [
   'src/core/ports/backend.ts',
   'src/core/ports/leadership.ts',
   'src/core/ports/ledger.ts',
+  'src/core/ports/sessions.ts',
   'src/core/ports/pools.ts',
   'src/core/ports/store.ts',
   'src/core/settings.ts',

@@ -38,7 +38,7 @@ import { openFailure } from './failures.ts';
 import { journalArchive } from './history/archive.ts';
 import { ChargeFeed } from './history/charge-feed.ts';
 import { chargeRow } from './history/charge-rows.ts';
-import { type HistoryOpened, type LogPoint, ownerNumber } from './history/history.ts';
+import { type HistoryOpened, type LogPoint, logPoint } from './history/history.ts';
 import { Indexer } from './history/indexer.ts';
 import { ledgerOf } from './history/ledger.ts';
 import { MendedBackground } from './history/mended.ts';
@@ -398,11 +398,3 @@ export class JournalStore implements Store {
     await lock?.release();
   }
 }
-
-const logPoint = (
-  end: { readonly seq: Seq; readonly chain: number },
-  owner: string | undefined,
-): LogPoint => ({
-  ...end,
-  owner: owner === undefined ? undefined : ownerNumber(owner),
-});

@@ -248,8 +248,7 @@ export class Examination {
       this.#report.bad('replay', 'recovering twice gives two different states');
     }
     const bases = this.#completeBases();
-    if (bases.length < 2) return;
-    for (const base of bases) {
+    for (const base of bases.length < 2 ? [] : bases) {
       const other = await recoverFrom(this.#disk, this.#paths, base);
       if (agreeOnLiveRecords(recovered, other)) continue;
       const from = base === 'log' ? 'the log from its beginning' : `${base} and the log after it`;

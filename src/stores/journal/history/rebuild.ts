@@ -1,11 +1,11 @@
 /** Rebuilds the index of ended jobs, and the archive of sessions in it, from the log and the checkpoint. */
+import type { SessionName } from '../../../core/ports/sessions.ts';
 import type { JobBundle, Seq } from '../../../core/ports/store.ts';
 import type { Disk } from '../../../kit/env/env.ts';
 import type { Change } from '../../../model/records.ts';
 import type { AskOf } from '../../charges.ts';
 import { isEnded } from '../../records.ts';
 import { sessionText } from '../../session-text.ts';
-import type { Background } from '../background.ts';
 import { Delta } from '../checkpoint/delta.ts';
 import { blobNumber, type Paths } from '../layout.ts';
 import { decodeChanges } from '../log/codec.ts';
@@ -22,11 +22,17 @@ export interface RebuiltHistory {
   readonly upTo: Seq;
 }
 
+/** Writes the archive of sessions, as Background does. */
+interface SessionWriter {
+  archive(rows: string): Promise<void>;
+  dropSessions(sessions: readonly SessionName[]): Promise<void>;
+}
+
 export interface RebuildOrder {
   /** Writes joined rows to the index, as Background.index() does. */
   readonly put: (rows: string, watermark: number, log?: LogPoint, charges?: string) => Promise<void>;
   /** Where the archived sessions are written to. */
-  readonly archive: Pick<Background, 'archive' | 'dropSessions'>;
+  readonly archive: SessionWriter;
   /**
    * Jobs of the log that ended before this instant may have been purged: those whose bodies are gone were, and are left
    * out. The others are indexed again, and the next purge deletes them. Their age alone decides nothing, because the
