@@ -19,7 +19,7 @@ const TOOLS: ToolOffer = {
   effectOf: () => 'effectful',
   timeoutOf: () => 5000,
   needsApproval: () => false,
-  backendOf: () => undefined,
+  backendOf: () => 'function',
   outputBytesOf: () => undefined,
 };
 
@@ -157,7 +157,7 @@ describe('a budget of time', () => {
 });
 
 test('a run that is short of its budget makes no plan', () => {
-  const asked = new Played({ tokens: 90 }, { plan: 'always' }).next({ tokens: 90 });
+  const asked = new Played({ tokens: 200 }, { plan: 'always' }).next({ tokens: 200 });
   assert.ok(toldThatOver(asked));
   assert.ok(!JSON.stringify(asked?.payload.messages).includes('short plan'));
 });
