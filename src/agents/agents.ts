@@ -75,6 +75,7 @@ export class Agents {
     const runner = new AgentRunner({
       ...this.#parts,
       ...reads,
+      clock: env.clock,
       agent: (name) => this.get(name).definition,
       partsOf: (agent) => this.#partsOf(agent),
     });

@@ -5,7 +5,7 @@
  * or a tool is a job below it.
  */
 
-import type { AgentDefinition } from '../model/agent.ts';
+import type { AgentDefinition, RunBudget } from '../model/agent.ts';
 import type { ErrorInfo } from '../model/errors.ts';
 import type { JobCost } from '../model/http/jobs.ts';
 import type { StepEvent, StepTags } from '../model/run-jobs.ts';
@@ -69,6 +69,10 @@ export interface RunState {
   readonly asked: readonly AskedTool[];
   /** The model was asked to correct an answer that was not of the form of `output`. */
   readonly isRepairing: boolean;
+  /** The call that is made, or was made last, is the last one: a budget leaves no room for more. */
+  readonly isWrappingUp?: boolean;
+  /** What the run and all jobs below it may use. */
+  readonly budget?: RunBudget;
   readonly steps: readonly StepNote[];
   /** What the calls that have ended have cost; absent where none has a price. */
   readonly cost?: JobCost;
@@ -86,7 +90,7 @@ export interface EndedCall {
   readonly jobId: string;
   readonly result: unknown;
   /** Set where it has not succeeded. */
-  readonly error?: Pick<ErrorInfo, 'code' | 'message' | 'retriable'>;
+  readonly error?: Pick<ErrorInfo, 'code' | 'message' | 'retriable' | 'reason'>;
   /** The job was not admitted. */
   readonly isRefused?: boolean;
   readonly durationMs: number;
@@ -119,6 +123,16 @@ export type ChildJob = Readonly<Record<string, unknown>> & {
   readonly tags: StepTags;
 };
 
+/** What is left when a step begins; an absent number is not limited. */
+export interface BudgetLeft {
+  readonly tokens?: number;
+  readonly cost?: number;
+  /** Until the model is to be asked for its last answer. */
+  readonly untilWrapUpMs?: number;
+  /** Until the time of the run is over. */
+  readonly untilEndMs?: number;
+}
+
 export interface StepContext {
   readonly runId: string;
   /** The class of the run's jobs. */
@@ -127,6 +141,8 @@ export interface StepContext {
   /** The jobs that the last step has asked for; undefined where this step has just been entered. */
   readonly ended: readonly EndedCall[] | undefined;
   readonly tools: ToolOffer;
+  /** What is left of the budget of the run; undefined without one. */
+  readonly left?: BudgetLeft | undefined;
 }
 
 /** The outcome of a step: the next state of the run, and what it waits for. If that is nothing, the next step follows at once. */
@@ -153,6 +169,7 @@ export function newRun(
   agent: AgentDefinition,
   asked: readonly ChatMessage[],
   conversation: readonly ChatMessage[] = [],
+  budget?: RunBudget | undefined,
 ): RunState {
   const { instructions = '', tools = [] } = agent;
   const told = [instructions, tools.length > 0 ? DATA_NOTE : ''].filter((text) => text !== '').join('\n\n');
@@ -169,6 +186,7 @@ export function newRun(
     made: [],
     asked: [],
     isRepairing: false,
+    ...(budget && { budget }),
     steps: [],
   };
 }

@@ -15,16 +15,19 @@ export async function runView(runId: string, read: ReadJob): Promise<RunView> {
   if (job.type !== RUN_TYPE) throw new OrchdError('NOT_FOUND', 'there is no such run');
   const below = job.state === 'waiting' ? await jobsBelow(job, read) : [];
   const result = job.state === 'succeeded' ? (job.result as RunResult) : undefined;
+  const state = stateOf(job, below, result);
   return {
     run_id: job.job_id,
-    state: stateOf(job, below, result),
+    state: job.paused ? 'paused' : state,
     created_at: job.created_at,
     ...(job.ended_at !== undefined && { ended_at: job.ended_at }),
+    ...(job.paused && { paused: { ...job.paused, state } }),
     ...(below.length > 0 && {
       waits_for: below.map(({ job_id, type, state }) => ({ job_id, type, state })),
     }),
     ...(result && { ...result, steps: [...result.steps] }),
     ...(!result && job.error && { error: { code: job.error.code, message: job.error.message } }),
+    ...(job.budget && { budget: job.budget }),
   };
 }
 

@@ -48,10 +48,17 @@ export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] |
     const { jobs, pauseMs } = next;
     if (next.run.phase !== run.phase) phases.push(next.run.phase);
     run = next.run;
-    if (jobs.length > 0 || pauseMs !== undefined) return { is: 'waits', run, jobs, pauseMs, phases };
+    if (jobs.length > 0 || pauseMs !== undefined)
+      return { is: 'waits', run, jobs: jobs.map((job) => inTime(of, next.run, job)), pauseMs, phases };
     taken = undefined;
   }
   throw new Error(`a run of "${run.agent.name}" makes no progress in ${run.phase}`);
+}
+
+/** A call ends in time for the last answer, and the last answer before the time of the run is over. */
+function inTime({ left }: RunOf, { isWrappingUp }: RunState, job: ChildJob): ChildJob {
+  const ms = isWrappingUp ? left?.untilEndMs : left?.untilWrapUpMs;
+  return ms === undefined ? job : { ...job, deadline_ms: Math.max(1, ms) };
 }
 
 const stepsOf = ({ checkOutput }: RunOf): Readonly<Record<RunPhase, Step | undefined>> => ({

@@ -4,15 +4,24 @@
  */
 import type { FunctionContext } from '../backends/local/functions.ts';
 import { checker } from '../kit/check.ts';
+import type { Clock } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
-import { type AgentDefinition, RunRequest } from '../model/agent.ts';
+import { type AgentDefinition, DEFAULT_MAX_STEPS, type RunBudget, RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobCost, JobView } from '../model/http/jobs.ts';
 import { runLabelText } from '../model/run-jobs.ts';
+import { leftOf, smallerBudget } from './budget.ts';
 import { keptRun, MESSAGES, runIn } from './kept-run.ts';
 import { type Advanced, advance, type RunOf, type RunResult, resultOf } from './run.ts';
-import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
+import {
+  type BudgetLeft,
+  type ChatMessage,
+  type EndedCall,
+  fail,
+  newRun,
+  type RunState,
+} from './run-state.ts';
 
 const checkRequest = checker(RunRequest);
 
@@ -25,6 +34,7 @@ export interface RunnerParts {
   readonly job: (id: string, tenant: string) => Promise<JobView>;
   /** The messages of a session; none for one that has none. */
   readonly conversation: (session: string, tenant: string) => Promise<readonly ChatMessage[]>;
+  readonly clock: Pick<Clock, 'now'>;
   readonly logger: Logger | undefined;
 }
 
@@ -44,9 +54,10 @@ export class AgentRunner {
     const begun = waited ? runIn(waited.state) : await this.#begin(payload, context);
     const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
     const from = withCosts(begun, ended);
+    const left = from.budget && (await this.#left(from.budget, context));
     let advanced: Advanced;
     try {
-      advanced = this.#advance(context, from, ended);
+      advanced = this.#advance(context, from, ended, left);
     } catch (error) {
       return this.#defect(context, from, error);
     }
@@ -54,23 +65,38 @@ export class AgentRunner {
     context.label(runLabelText({ agent: run.agent.name, phases, isDefect: false }));
     if (advanced.is === 'ended') return answered(run, context);
     const { jobs, pauseMs } = advanced;
-    return context.wait({ ...keptRun(run), jobs, ...(pauseMs !== undefined && { forMs: pauseMs }) });
+    const { tokens, cost } = run.budget ?? {};
+    return context.wait({
+      ...keptRun(run),
+      jobs,
+      ...(pauseMs !== undefined && { forMs: pauseMs }),
+      ...((tokens !== undefined || cost !== undefined) && { budget: { tokens, cost } }),
+    });
   };
+
+  async #left(budget: RunBudget, { jobId, tenant }: FunctionContext): Promise<BudgetLeft> {
+    const { job, clock } = this.#parts;
+    return leftOf(budget, await job(jobId, tenant), clock.now());
+  }
 
   /** Throws INVALID_PARAMS or NOT_FOUND for a request that cannot be run. */
   async #begin(payload: unknown, { tenant, sessionId }: FunctionContext): Promise<RunState> {
     const request = checkRequest(payload);
     const agent = this.#parts.agent(request.agent);
     const conversation = sessionId === undefined ? [] : await this.#parts.conversation(sessionId, tenant);
-    return newRun(agent, messagesIn(request), conversation);
+    const { max_steps: asked, budget } = request;
+    const steps = Math.min(agent.max_steps ?? DEFAULT_MAX_STEPS, asked ?? Number.POSITIVE_INFINITY);
+    const own = asked === undefined ? agent : { ...agent, max_steps: steps };
+    return newRun(own, messagesIn(request), conversation, smallerBudget(agent.budget, budget));
   }
 
   #advance(
     { jobId: runId, priority }: FunctionContext,
     from: RunState,
     ended: readonly EndedCall[] | undefined,
+    left: BudgetLeft | undefined,
   ): Advanced {
-    return advance({ runId, priority, ...this.#parts.partsOf(from.agent) }, from, ended);
+    return advance({ runId, priority, left, ...this.#parts.partsOf(from.agent) }, from, ended);
   }
 
   /** The run fails. What was thrown is logged here; the label of the attempt makes telemetry count it and raise an alert. */

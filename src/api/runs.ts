@@ -1,12 +1,13 @@
 /** The routes of agents and their runs: a run is a job, and its events are those of all its jobs. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Agents } from '../agents/agents.ts';
+import { smallerBudget } from '../agents/budget.ts';
 import type { RunEvent } from '../agents/call-events.ts';
 import { runEvents } from '../agents/run-events.ts';
 import { placeOf } from '../agents/run-place.ts';
-import { runView } from '../agents/run-view.ts';
 import { messagesIn } from '../agents/runner.ts';
 import type { Env } from '../kit/env/env.ts';
+import type { RunBudget } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import { EventsQuery } from '../model/http/jobs.ts';
 import { AgentList, RunView, StartedRun, StartRun } from '../model/http/runs.ts';
@@ -17,6 +18,7 @@ import { LAST_EVENT_ID } from '../wire/headers.ts';
 import { type Call, type Route, route, type Stream } from '../wire/route.ts';
 import { formatEvent } from '../wire/sse.ts';
 import type { OpenStreams } from './open-streams.ts';
+import { runCommandRoutes, runOf } from './run-commands.ts';
 import { runSources } from './run-sources.ts';
 import { callerOf, jobIdOf } from './tasks.ts';
 
@@ -36,7 +38,7 @@ export const runRoutes = (parts: RunRouteParts): readonly Route[] => [
   startRoute(parts),
   viewRoute(parts),
   eventsRoute(parts),
-  cancelRoute(parts),
+  ...runCommandRoutes(parts.orchestrator),
 ];
 
 const agentsRoute = ({ agents }: RunRouteParts): Route =>
@@ -85,11 +87,15 @@ const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
     repeatable: ({ body }) => ({ ...(body as StartRun), run_id: (body as StartRun).run_id ?? newId() }),
     handle: async (call) => {
       const { definition, version } = agents.get(nameOf(call));
-      const { run_id: runId = newId(), input, messages, priority = 'interactive', ...options } = call.body;
+      const { run_id: runId = newId(), input, messages, max_steps: steps, budget, ...rest } = call.body;
+      const { priority = 'interactive', ...options } = rest;
+      const limits = smallerBudget(budget, deadlineBudget(options.deadline_ms));
       const asked = {
         agent: definition.name,
         ...(input !== undefined && { input }),
         ...(messages !== undefined && { messages }),
+        ...(limits && { budget: limits }),
+        ...(steps !== undefined && { max_steps: steps }),
       };
       messagesIn(asked);
       const request = { ...options, job_id: runId, type: RUN_TYPE, priority, payload: asked };
@@ -107,6 +113,10 @@ const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
     },
   });
 
+/** A run leaves room for a last answer before its deadline. */
+const deadlineBudget = (deadlineMs: number | undefined): RunBudget | undefined =>
+  deadlineMs === undefined ? undefined : { wall_ms: deadlineMs };
+
 const viewRoute = ({ orchestrator }: RunRouteParts): Route =>
   route({
     operationId: 'getRun',
@@ -116,29 +126,8 @@ const viewRoute = ({ orchestrator }: RunRouteParts): Route =>
     role: 'read',
     summary: 'A run: what it does now, and how it has ended',
     answers: { 200: { description: 'The run', body: RunView }, 404: 'No such run' },
-    handle: async (call) => ({ status: 200, body: await viewOf(orchestrator, call) }),
+    handle: async (call) => ({ status: 200, body: await runOf(orchestrator, call) }),
   });
-
-const cancelRoute = ({ orchestrator }: RunRouteParts): Route =>
-  route({
-    operationId: 'cancelRun',
-    tag: 'agents',
-    method: 'POST',
-    path: '/v2/runs/:id/cancel',
-    role: 'submit',
-    summary: 'Cancel a run and the jobs below it; repeating it is harmless',
-    answers: { 202: { description: 'Cancelled, or being cancelled', body: RunView }, 404: 'No such run' },
-    repeatable: ({ body }) => body,
-    handle: async (call) => {
-      const { name, tenant } = call.identity;
-      await viewOf(orchestrator, call);
-      await orchestrator.orders.cancel(jobIdOf(call), name, tenant);
-      return { status: 202, body: await viewOf(orchestrator, call) };
-    },
-  });
-
-const viewOf = (orchestrator: Orchestrator, call: Call): Promise<RunView> =>
-  runView(jobIdOf(call), (id) => orchestrator.get(id, call.identity.tenant));
 
 const eventsRoute = (parts: RunRouteParts): Route =>
   route({
@@ -175,7 +164,7 @@ async function follow(
   const isAtEnd = given === 'end';
   const after = isAtEnd ? undefined : placeOf(given as string | undefined);
   // Awaited before the stream begins, so that an unknown run is answered with 404 and not inside a stream.
-  const { ended_at: endedAt } = await viewOf(orchestrator, call);
+  const { ended_at: endedAt } = await runOf(orchestrator, call);
   if (isAtEnd && endedAt !== undefined) return { status: 204 };
   const stop = new AbortController();
   const { signal } = stop;

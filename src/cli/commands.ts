@@ -74,6 +74,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/sessions.ts')).sessions,
   },
   {
+    name: 'runs',
+    summary: 'Pause and resume runs of agents',
+    load: async () => (await import('./commands/runs.ts')).runs,
+  },
+  {
     name: 'wait',
     summary: 'Wait until batches and jobs have ended',
     load: async () => (await import('./commands/wait.ts')).wait,

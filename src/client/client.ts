@@ -190,6 +190,11 @@ export class OrchdClient {
     return this.#call('POST', `/v2/runs/${encodeURIComponent(runId)}/approve`, answer);
   }
 
+  /** A paused run starts nothing until it is resumed. */
+  orderRun(runId: string, order: 'pause' | 'resume'): Promise<RunView> {
+    return this.#call('POST', `/v2/runs/${encodeURIComponent(runId)}/${order}`);
+  }
+
   /** Starts a run of an agent; over a lost connection too, without starting a second one. */
   startRun(agent: string, request: RunRequest, options: PatienceOptions = {}): Promise<StartedRun> {
     const body = { run_id: `run-${randomId().slice(0, 16)}`, ...request };

@@ -24,6 +24,23 @@ const PlanRule = Type.Union([
   ),
 ]);
 
+/** What one run may use, with all jobs below it. A little of each is kept back for a last answer. */
+export const RunBudget = Type.Object(
+  {
+    tokens: optional(
+      Type.Integer({ minimum: 1, maximum: 1e12, description: 'Tokens of all calls of models, in and out' }),
+    ),
+    cost: optional(
+      Type.Integer({ minimum: 1, maximum: 1e15, description: 'Money, in millionths of the currency' }),
+    ),
+    wall_ms: optional(
+      Type.Integer({ minimum: 1, maximum: 3.2e10, description: 'Time from its submit to its end' }),
+    ),
+  },
+  { additionalProperties: false },
+);
+export type RunBudget = Static<typeof RunBudget>;
+
 export const AgentDefinition = Type.Object(
   {
     name: Type.String({ pattern: AGENT_NAME }),
@@ -62,6 +79,7 @@ export const AgentDefinition = Type.Object(
         description: 'Calls of the model at most; the last one must answer. 20 by default',
       }),
     ),
+    budget: optional(RunBudget),
     max_tokens: optional(
       Type.Integer({ minimum: 1, maximum: 10_000_000, description: 'Of one answer of the model' }),
     ),
@@ -113,6 +131,8 @@ export const RunRequest = Type.Object(
     agent: Type.String({ pattern: AGENT_NAME }),
     input: optional(Type.String({ minLength: 1 })),
     messages: optional(Type.Array(GivenMessage, { minItems: 1, maxItems: 10_000 })),
+    budget: optional(RunBudget),
+    max_steps: AgentDefinition.properties.max_steps,
   },
   { additionalProperties: false },
 );

@@ -89,7 +89,10 @@ export type Cause =
   /** A waiting job goes on. */
   | { readonly is: 'wake'; readonly why: WakeReason }
   /** A command of the operator `by`. */
-  | { readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set' | 'resume'; readonly by: string }
+  | {
+      readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set' | 'pause' | 'resume';
+      readonly by: string;
+    }
   | { readonly is: 'resolve'; readonly as: 'retry' | 'failed' | 'succeeded'; readonly by: string }
   | { readonly is: 'on-unknown'; readonly policy: 'retry' | 'fail' }
   | { readonly is: 'verified'; readonly verdict: string }

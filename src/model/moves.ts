@@ -12,6 +12,7 @@ import type {
   DeadReason,
   JobRecord,
   KillOrder,
+  PauseRequest,
   WorkerRecord,
 } from './records.ts';
 import type { RoutePlace } from './route.ts';
@@ -111,6 +112,7 @@ export const redrive = (job: JobRecord, at: number): JobRecord =>
     error: undefined,
     cancel: undefined,
     notBefore: undefined,
+    ...(job.paused && { paused: undefined }),
   });
 
 /** Not a move: a job that waits is for another model of its route from now on. */
@@ -118,6 +120,12 @@ export const reroute = (job: JobRecord, place: RoutePlace): JobRecord => ({ ...j
 
 /** Not a move: records the request to cancel while the attempt may still run. */
 export const requestCancel = (job: JobRecord, cancel: CancelRequest): JobRecord => ({ ...job, cancel });
+
+/** Not a move: from now on no attempt of the job, or of a job below it, starts. */
+export const pauseJob = (job: JobRecord, paused: PauseRequest): JobRecord => ({ ...job, paused });
+
+/** Not a move: attempts may start again. */
+export const resumeJob = (job: JobRecord): JobRecord => ({ ...job, paused: undefined });
 
 /**
  * Not a move: brain time was set back, and the instants that it has set move with it. `deadlineFrom` is the instant from

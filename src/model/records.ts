@@ -80,6 +80,12 @@ export interface CancelRequest {
   readonly by: string;
 }
 
+/** Somebody has paused the job: neither it nor any job below it starts an attempt until it is resumed. */
+export interface PauseRequest {
+  readonly at: number;
+  readonly by: string;
+}
+
 /** The state of a job: rewritten at every move. */
 export interface JobRecord {
   readonly v: 2;
@@ -105,6 +111,8 @@ export interface JobRecord {
   readonly place?: RoutePlace | undefined;
   /** What the job waits for or, after that, what it goes on with; undefined if it has never waited. */
   readonly wait?: WaitRecord | undefined;
+  /** Set while the job is paused. Jobs below it follow from this record alone. */
+  readonly paused?: PauseRequest | undefined;
 }
 
 export interface KillOrder {

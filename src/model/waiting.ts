@@ -6,6 +6,12 @@ import type { ErrorInfo } from './errors.ts';
 /** Why a waiting job goes on: jobs below it have ended, its instant has come, or somebody has answered. */
 export type WakeReason = 'children' | 'time' | 'answer';
 
+/** The most that a job and all jobs below it may use: tokens, and money in millionths of the currency. */
+export interface TreeBudget {
+  readonly tokens?: number | undefined;
+  readonly cost?: number | undefined;
+}
+
 export interface WaitRecord {
   /** How many times the job has waited so far, this time included. */
   readonly step: number;
@@ -19,6 +25,8 @@ export interface WaitRecord {
   readonly until: number | undefined;
   /** The jobs that it wanted and that were not admitted. */
   readonly refused?: readonly RefusedChild[] | undefined;
+  /** What the job lets itself and all jobs below it use. */
+  readonly budget?: TreeBudget | undefined;
   /** Set when it goes on. */
   readonly woken?: WakeReason | undefined;
   /** The answer that has woken it, as JSON text. */

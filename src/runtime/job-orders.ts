@@ -1,4 +1,4 @@
-/** The commands that change a job: cancel, redrive, resolve. Each resolves when its effect is durable. */
+/** The commands that change a job: cancel, pause, resume, redrive, resolve. Each resolves when its effect is durable. */
 import type { ResolveAs } from '../core/attempts/operator-commands.ts';
 import type { EngineEvent } from '../core/engine/areas.ts';
 import type { Engine } from '../core/engine/engine.ts';
@@ -37,6 +37,15 @@ export class JobOrders {
 
   cancel(jobId: string, by: string, tenant: string): Promise<void> {
     return this.#order(jobId, tenant, (uid) => ({ type: 'cancel', uid, by }));
+  }
+
+  /** Neither the job nor one below it starts an attempt until it is resumed. */
+  pause(jobId: string, by: string, tenant: string): Promise<void> {
+    return this.#order(jobId, tenant, (uid) => ({ type: 'pause-job', uid, by }));
+  }
+
+  resume(jobId: string, by: string, tenant: string): Promise<void> {
+    return this.#order(jobId, tenant, (uid) => ({ type: 'resume-job', uid, by }));
   }
 
   async redrive(jobId: string, by: string, tenant: string): Promise<void> {

@@ -9,9 +9,9 @@ import { textInSlices } from '../kit/json-writer.ts';
 import { type BodySize, inSlices, type Sliced, type SliceMeter } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type GivenSpec, JOB_ID, specOf } from '../model/job-spec.ts';
+import { type GivenSpec, JOB_ID, NAME, specOf } from '../model/job-spec.ts';
 import { DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
-import { RUN_JOB_TYPES } from '../model/run-jobs.ts';
+import { RUN_JOB_TYPES, RUN_TYPE } from '../model/run-jobs.ts';
 import { SubmitRequest } from '../model/submit.ts';
 import type { Trace } from '../model/trace.ts';
 import { estimateInSlices, estimateTokens, type TokenEstimate } from './estimate.ts';
@@ -109,7 +109,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     id: request.job_id ?? newId(),
     tenant: checkTenant(caller.tenant ?? DEFAULT_TENANT),
     submittedBy: caller.submittedBy ?? caller.principal ?? 'anonymous',
-    spec: specOf(withInstant(request), {
+    spec: specOf(forAgent(withInstant(request), request.payload), {
       agent: caller.principal ?? 'anonymous',
       type: 'inference',
       priority: 'batch',
@@ -138,6 +138,15 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
   };
   return { submission, payloadText };
 }
+
+/** A run is for the agent that it runs, whoever started it: its limits and its share are those of that agent. */
+function forAgent(given: GivenSpec, payload: unknown): GivenSpec {
+  if (given.type !== RUN_TYPE) return given;
+  const { agent } = (payload ?? {}) as { agent?: unknown };
+  return typeof agent === 'string' && isName.test(agent) ? { ...given, agent } : given;
+}
+
+const isName = new RegExp(NAME);
 
 /** `not_before` in milliseconds. */
 function withInstant(request: SubmitRequest): GivenSpec {

@@ -1,5 +1,6 @@
 /** Builds the view of a job from its records, the same for library, HTTP and command line. */
 
+import { scopes } from '../core/limits/limit.ts';
 import type { JobBundle } from '../core/ports/store.ts';
 import { needSourceOf } from '../core/queue/lane.ts';
 import { explain } from '../core/scheduling/explain.ts';
@@ -7,13 +8,13 @@ import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import { startHints } from '../core/workers/forecast.ts';
-import type { AttemptView, JobCost, JobView, JobWait } from '../model/http/jobs.ts';
+import type { AttemptView, JobBudget, JobCost, JobView, JobWait } from '../model/http/jobs.ts';
 import type { Bill } from '../model/price.ts';
 import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
 import type { RoutePlace } from '../model/route.ts';
 import { isTerminal } from '../model/states.ts';
 import { completionTokens, promptTokens, sumOf, type TokenCounts } from '../model/usage.ts';
-import type { WaitRecord } from '../model/waiting.ts';
+import type { TreeBudget, WaitRecord } from '../model/waiting.ts';
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -26,6 +27,7 @@ export function viewOf(state: State, entry: JobEntry, now: number): JobView {
   if (position !== undefined) view.queue_position = position;
   const predicted = predictStartMs(entry, position, now, startHints(state, needSourceOf(entry)));
   if (predicted !== undefined) view.predicted_start_ms = predicted;
+  if (entry.job.wait?.budget) view.budget = budgetView(state, entry, entry.job.wait.budget);
   const waiting = explain(state, entry);
   if (waiting) view.waiting = waiting;
   return view;
@@ -65,10 +67,20 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   if (job.startedAt !== undefined) view.started_at = job.startedAt;
   if (job.endedAt !== undefined) view.ended_at = job.endedAt;
   if (job.state === 'waiting' && job.wait) view.wait = waitView(job.wait);
+  if (job.paused && !isTerminal(job.state)) view.paused = { ...job.paused };
   if (job.cancel) view.cancel_requested = true;
   if (job.reason) view.reason = job.reason;
   if (job.error) view.error = job.error;
   return view;
+}
+
+/** The spent record of a tree is written with what was used: nothing else counts it. */
+function budgetView({ tables }: State, { ask }: JobEntry, { tokens, cost }: TreeBudget): JobBudget {
+  const spent = tables.spent.get(scopes.root(ask.tenant, ask.id));
+  return {
+    ...(tokens !== undefined && { tokens, tokens_used: spent?.tokens ?? 0 }),
+    ...(cost !== undefined && { cost, cost_used: spent?.cost ?? 0 }),
+  };
 }
 
 function waitView({ step, children, needs, until }: WaitRecord): JobWait {

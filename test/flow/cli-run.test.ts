@@ -131,6 +131,31 @@ test('a call that must be allowed waits for orchd approve, and is shown by orchd
   }
 });
 
+test('orchd runs pauses a run and lets it go on; a wrong word or id does nothing', async (t) => {
+  const { run, brain } = await site(t, (turn, reply) => {
+    if (turn === 0) reply.call('current_time', { time_zone: 'Europe/Rome' });
+    else reply.say('Told.').end();
+  });
+  const env = { ORCHD_URL: brain.url };
+  const runs = (...words: string[]) => orchd(['runs', ...words], { env });
+  const running = run('careful', 'What time is it?');
+  const told = await running.saw('err', /orchd approve (\S+)\n/);
+  const call = /orchd approve (\S+)/.exec(told)?.[1] ?? '';
+  const id = call.replace(/\.\d+\.\d+$/, '');
+  assert.equal((await runs('pause', id)).out, `${id} is paused.\n`);
+  assert.equal((await orchd(['approve', call], { env })).code, 0);
+  await running.saw('err', /the run is paused/);
+  assert.deepEqual(
+    [(await runs()).code, (await runs('stop', id)).code, (await runs('pause')).code],
+    [2, 2, 2],
+  );
+  assert.match((await runs('pause', 'none')).err, /none|no such/);
+  assert.match((await runs('resume', id)).out, /goes on/);
+  const { code, out } = await running.ended;
+  assert.deepEqual([code, out], [0, 'Told.\n']);
+  assert.equal((await runs('resume', id)).code, 1);
+});
+
 test('orchd agents lists the agents, or shows one', async (t) => {
   const { brain } = await site(t, (_turn, reply) => reply.end());
   const env = { ORCHD_URL: brain.url };

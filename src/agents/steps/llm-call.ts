@@ -54,8 +54,8 @@ const mustCall = ({ run: { agent, made } }: StepContext): boolean =>
   agent.tool_choice === 'required' && made.length === 0;
 
 /** True if the call that is made, or has just ended, is the last one that the run may make. */
-const wasLast = ({ run: { agent, answers } }: StepContext): boolean =>
-  answers + 1 >= (agent.max_steps ?? DEFAULT_MAX_STEPS);
+const wasLast = ({ run: { agent, answers, isWrappingUp } }: StepContext): boolean =>
+  isWrappingUp || answers + 1 >= (agent.max_steps ?? DEFAULT_MAX_STEPS);
 
 const messageOf = ({ text, toolCalls }: ModelAnswer): ChatMessage => ({
   role: 'assistant',

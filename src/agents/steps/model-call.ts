@@ -1,6 +1,7 @@
 /** A call of the model as a job below the run, and what comes of its end: another try, the fallback, or the answer. */
 import type { ModelRole } from '../../model/run-jobs.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
+import { allowanceOf } from '../budget.ts';
 import {
   type EndedCall,
   fail,
@@ -31,8 +32,25 @@ export interface ModelAnswer {
   readonly toolCalls: readonly ToolCall[];
 }
 
-/** Asks for the call, and the run waits. */
+const WRAP_UP_NOTE =
+  'The budget of this task is used up: no tools are left. Give your final answer now, short, with what you know so far.';
+
+/** Asks for the call, and the run waits. Where the budget has no room for more, it is the last call, without tools. */
 export function askModel(context: StepContext, request: ModelRequest): Next {
+  const { run } = context;
+  const allowed = allowanceOf(context, [...run.system, ...run.messages], WRAP_UP_NOTE);
+  if (allowed.is === 'nothing') return fail(run, BUDGET_EXHAUSTED, allowed.message);
+  const { maxTokens } = allowed;
+  if (allowed.is === 'call') return call(context, request, maxTokens);
+  const wrapUp = { event: request.event, note: WRAP_UP_NOTE };
+  return call({ ...context, run: { ...run, isWrappingUp: true } }, wrapUp, maxTokens);
+}
+
+/** Whether the next call would be the last one. */
+export const isShortOfBudget = (context: StepContext): boolean =>
+  allowanceOf(context, [...context.run.system, ...context.run.messages], WRAP_UP_NOTE).is !== 'call';
+
+function call(context: StepContext, request: ModelRequest, maxTokens: number | undefined): Next {
   const { run, runId, priority } = context;
   const { agent } = run;
   const step = run.step + 1;
@@ -51,7 +69,7 @@ export function askModel(context: StepContext, request: ModelRequest): Next {
     ...(agent.timeout_ms !== undefined && { timeout_ms: agent.timeout_ms }),
     payload: {
       messages,
-      ...(agent.max_tokens !== undefined && { max_tokens: agent.max_tokens }),
+      ...(maxTokens !== undefined && { max_tokens: maxTokens }),
       ...toolsOf(request),
     },
   };
@@ -77,6 +95,10 @@ export function takeAnswer(
     const answer = answerOf(ended.result);
     return { answer, run: { ...noted, failures: 0, refusals: 0, answers: run.answers + 1 } };
   }
+  if (isOverBudget(context, ended)) {
+    if (run.isWrappingUp) return fail(noted, BUDGET_EXHAUSTED, ended.error.message);
+    return again({ ...context, run: { ...noted, isWrappingUp: true }, ended: undefined });
+  }
   const pauseMs = ended.isRefused ? pauseAfter(run, ended) : undefined;
   if (pauseMs !== undefined) return { run: { ...run, refusals: run.refusals + 1 }, jobs: [], pauseMs };
   const failures = run.failures + 1;
@@ -84,6 +106,16 @@ export function takeAnswer(
   if (!mayTry) return fail({ ...noted, failures }, ended.error.code, ended.error.message);
   return again({ ...context, run: { ...noted, failures }, ended: undefined });
 }
+
+/** The code of a run that its budget leaves no answer. */
+const BUDGET_EXHAUSTED = 'BUDGET_EXHAUSTED';
+
+const BUDGET_REASONS: readonly (string | undefined)[] = ['token_budget', 'cost_budget'];
+
+/** Whether the call was not made, or was cut off, because of a budget: of the run, or of something else that it counts to. */
+const isOverBudget = ({ left }: StepContext, { error }: EndedCall): boolean =>
+  (error?.code === 'ADMISSION_REJECT' && BUDGET_REASONS.includes(error.reason)) ||
+  (error?.code === 'DEADLINE_EXCEEDED' && left?.untilEndMs !== undefined);
 
 /** About two minutes in all: as long as a server may take that is started again. */
 const PAUSES_MS = [500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];

@@ -1,6 +1,6 @@
 /** The model makes a plan, which stays before it while it works. */
 import { goTo, type Next, type Step, type StepContext } from '../run-state.ts';
-import { askModel, takeAnswer } from './model-call.ts';
+import { askModel, isShortOfBudget, takeAnswer } from './model-call.ts';
 
 const PLAN_NOTE =
   'Before you answer, write a short plan: the steps in order, and for each the tool that it needs, if any. Write only the plan.';
@@ -15,4 +15,8 @@ export const planning: Step = (context) => {
   return goTo(run, 'llm_call', { messages: [...run.messages, plan, goOn] });
 };
 
-const askForPlan = (context: StepContext): Next => askModel(context, { event: 'plan', note: PLAN_NOTE });
+/** A plan is of no use where only the answer is left. */
+const askForPlan = (context: StepContext): Next =>
+  isShortOfBudget(context)
+    ? goTo(context.run, 'llm_call')
+    : askModel(context, { event: 'plan', note: PLAN_NOTE });

@@ -180,6 +180,7 @@ describe('the moves of a run', () => {
 /** The result of a run that has come to this phase, and whose next step throws. */
 async function throwsIn(phase: RunPhase): Promise<RunResult> {
   const runner = new AgentRunner({
+    clock: { now: () => 0 },
     agent: () => AGENT,
     partsOf: () => {
       throw new Error('a defect');

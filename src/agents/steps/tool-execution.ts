@@ -77,6 +77,8 @@ const fault = (code: CallFaultCode, message: string): CallFault => ({ code, mess
 
 const DUPLICATE_ID = fault('DUPLICATE_CALL_ID', 'the id of this call was used before in the same answer');
 
+const OUT_OF_TIME = fault('NO_STEPS_LEFT', 'the time of this task is used up');
+
 /** A tool that the agent does not have. */
 const missing = (wasThere: boolean): CallFault =>
   wasThere
@@ -85,8 +87,9 @@ const missing = (wasThere: boolean): CallFault =>
 
 /** Adds the job of the call; returns why there is none. */
 function sort(context: StepContext, call: ToolCall, sorted: Sorted): CallFault | undefined {
-  const { tools } = context;
+  const { tools, left } = context;
   const { agent } = context.run;
+  if ((left?.untilWrapUpMs ?? 1) <= 0) return OUT_OF_TIME;
   const { name, arguments: text } = call.function;
   const most = agent.parallel_tools ?? DEFAULT_PARALLEL_TOOLS;
   if (sorted.jobs.length >= most)
@@ -210,7 +213,7 @@ function mayBeDone({ tools }: StepContext, tool: string, call: EndedCall | undef
 }
 
 /** The errors of a job that was stopped while it ran. */
-const GIVEN_UP: readonly string[] = ['WORKER_TIMEOUT', 'CANCELLED'];
+const GIVEN_UP: readonly string[] = ['WORKER_TIMEOUT', 'CANCELLED', 'DEADLINE_EXCEEDED'];
 
 const MAY_BE_DONE = '\nIt may have been done all the same: do not call it again';
 

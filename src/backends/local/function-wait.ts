@@ -1,6 +1,6 @@
 /** How a function ends its call to wait: its job gives up the slot, and another call goes on later. */
 import type { AskedWait, SessionList, Waited } from '../../core/ports/backend.ts';
-import type { RefusedChild, WakeReason } from '../../model/waiting.ts';
+import type { RefusedChild, TreeBudget, WakeReason } from '../../model/waiting.ts';
 
 export interface WaitRequest {
   /** A JSON value that the next call gets back. */
@@ -15,6 +15,8 @@ export interface WaitRequest {
   readonly needs?: 'all' | 'any';
   /** The next call comes after this time at the latest. */
   readonly forMs?: number;
+  /** What the job and all jobs below it may use. */
+  readonly budget?: TreeBudget;
 }
 
 /** What a call gets that goes on after a wait. */
@@ -37,7 +39,7 @@ export class Wait {
   }
 
   outcome(): AskedWait {
-    const { state, growing = [], continues, jobs = [], needs = 'all', forMs } = this.#request;
+    const { state, growing = [], continues, jobs = [], needs = 'all', forMs, budget } = this.#request;
     return {
       ok: 'waits',
       ...split(state, growing),
@@ -45,6 +47,7 @@ export class Wait {
       children: jobs,
       needs,
       ...(forMs !== undefined && { forMs }),
+      ...(budget && { budget }),
     };
   }
 }

@@ -55,6 +55,7 @@ export class RunProgress {
 export function linesOf({ state, waits_for: calls = [] }: RunView): string[] {
   if (state === 'queued') return ['orchd: the run waits in the queue'];
   if (state === 'llm_queued') return ['orchd: waits in the queue for its model'];
+  if (state === 'paused') return ['orchd: the run is paused; `orchd runs resume` lets it go on'];
   if (state !== 'needs_decision') return [];
   return calls
     .filter((call) => call.state === 'stale')

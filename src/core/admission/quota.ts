@@ -19,8 +19,10 @@ import {
 import type { Reservation } from '../limits/limiter.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { ancestorsOf } from './route.ts';
 import { storeSpent } from './spent.ts';
 import type { Submission } from './submission.ts';
+import { openTrees, treeScopes } from './tree-budget.ts';
 
 /** The id of the record with the operator's limits. */
 const LIMITS_ID = 'limits';
@@ -94,7 +96,9 @@ export function checkScope(scope: string, tenant: string): void {
 export function openLimits(turn: Turn): void {
   for (const { scope } of turn.settings.limits) checkScope(scope, DEFAULT_TENANT);
   const lists = [...limitLists(turn)];
-  if (!lists.some(({ limits }) => limits.length > 0)) return;
+  openTrees(turn);
+  const isLimited = lists.some(({ limits }) => limits.length > 0) || !turn.queue.gates.isEmpty;
+  if (!isLimited && turn.state.limiter.ownCount === 0) return;
   apply(turn, lists);
   reserveLive(turn, Number.POSITIVE_INFINITY);
 }
@@ -137,7 +141,8 @@ function apply(turn: Turn, lists: readonly LimitList[]): void {
  */
 export function reserveLive(turn: Turn, atMost: number): boolean {
   const { state } = turn;
-  if (![...limitLists(turn)].some(({ limits }) => limitsSubmits(limits))) return false;
+  const isLimited = [...limitLists(turn)].some(({ limits }) => limitsSubmits(limits));
+  if (!isLimited && state.limiter.ownCount === 0) return false;
   state.unreserved ??= state.jobs.values();
   for (let looked = 0; looked < atMost; looked++) {
     const { value: entry, done } = state.unreserved.next();
@@ -170,13 +175,14 @@ function tableOf(limits: readonly LimitSpec[]): LimitTable {
   return table;
 }
 
-type LimitedAsk = Pick<AskRecord, 'tenant' | 'submittedBy' | 'spec'>;
+type LimitedAsk = Pick<AskRecord, 'tenant' | 'submittedBy' | 'spec' | 'ancestors'>;
 
-function scopesOf(turn: Turn, { tenant, submittedBy, spec }: LimitedAsk): string[] {
+function scopesOf(turn: Turn, ask: LimitedAsk): string[] {
+  const { tenant, submittedBy, spec } = ask;
   const { agent, session_id, model } = spec;
   const ofTenant = [scopes.tenant(tenant), scopes.agent(tenant, agent), scopes.token(tenant, submittedBy)];
   if (session_id !== undefined) ofTenant.push(scopes.session(tenant, session_id));
-  const named = [scopes.global, ...ofTenant];
+  const named = [scopes.global, ...ofTenant, ...treeScopes(turn, ask)];
   if (tenant !== DEFAULT_TENANT) named.push(...ofTenant.map(ownScope));
   // The id of the model, if an alias was used.
   if (model !== undefined) named.push(scopes.model(turn.state.catalog.find(model)?.id ?? model));
@@ -188,7 +194,10 @@ function scopesOf(turn: Turn, { tenant, submittedBy, spec }: LimitedAsk): string
  * reservation is released again.
  */
 export function reserve(turn: Turn, submission: Submission, check: () => void): Reservation | undefined {
-  const reservation = hasLimits(turn, submission.tenant) ? take(turn, submission) : undefined;
+  const ancestors = ancestorsOf(turn, submission);
+  const isLimited =
+    hasLimits(turn, submission.tenant) || treeScopes(turn, { ...submission, ancestors }).length > 0;
+  const reservation = isLimited ? take(turn, submission, ancestors) : undefined;
   try {
     check();
     if (reservation) turn.state.limiter.admitted(reservation);
@@ -218,9 +227,9 @@ function limitsSubmits(limits: readonly LimitSpec[]): boolean {
 
 const checkAll = (lists: readonly LimitList[]): void => void new LimitTable(lists.flatMap(countedLimits));
 
-function take(turn: Turn, submission: Submission): Reservation {
+function take(turn: Turn, submission: Submission, ancestors: AskRecord['ancestors']): Reservation {
   const cost = { requests: 1, tokens: submission.tokens ?? 0 };
-  const reserved = turn.state.limiter.reserve(scopesOf(turn, submission), cost, turn.now);
+  const reserved = turn.state.limiter.reserve(scopesOf(turn, { ...submission, ancestors }), cost, turn.now);
   if (reserved.ok) return reserved.reservation;
   const { what, retryAfterMs } = reserved;
   const scope = writtenScope(reserved.scope);

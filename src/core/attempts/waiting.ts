@@ -17,7 +17,7 @@ import type { Turn } from '../turn.ts';
 
 /** The job waits from now on. */
 export function waitFor(turn: Turn, entry: JobEntry, outcome: Waits): void {
-  const { state, needs, forMs, children, refused } = outcome;
+  const { state, needs, forMs, children, refused, budget } = outcome;
   const record: WaitRecord = {
     step: (entry.job.wait?.step ?? 0) + 1,
     state,
@@ -25,6 +25,7 @@ export function waitFor(turn: Turn, entry: JobEntry, outcome: Waits): void {
     needs,
     until: forMs === undefined ? undefined : turn.now + Math.ceil(Math.max(0, forMs)),
     ...(refused && { refused }),
+    ...(budget && { budget }),
   };
   turn.put('job', entry.uid, wait(entry.job, record), 'waits');
   turn.noteEnd({ is: 'waits', entry, children });

@@ -3,6 +3,7 @@ import { noteBatchEnd } from '../admission/batch.ts';
 import { admitChildren } from '../admission/children.ts';
 import { settle } from '../admission/quota.ts';
 import { noteSaid, noteUsed } from '../admission/session.ts';
+import { dropTree, limitTree } from '../admission/tree-budget.ts';
 import { modelOf } from '../queue/queue.ts';
 import { noteArrival, noteServed } from '../workers/forecast.ts';
 import type { EngineTurn } from './handler.ts';
@@ -10,6 +11,7 @@ import type { EngineTurn } from './handler.ts';
 export function processEnds(turn: EngineTurn): void {
   for (const end of turn.takeEnds()) {
     if (end.is === 'waits') {
+      if (end.entry.job.wait?.budget) limitTree(turn, end.entry);
       const admitted = admitChildren(turn, end.entry, end.children);
       for (const entry of admitted) noteArrival(turn, modelOf(entry));
       continue;
@@ -20,6 +22,7 @@ export function processEnds(turn: EngineTurn): void {
     }
     if (end.is === 'job') {
       settle(turn, end.entry);
+      dropTree(turn, end.entry);
       noteBatchEnd(turn.batchEnds, end.entry);
       continue;
     }

@@ -10,6 +10,7 @@ import type { Change } from '../../model/records.ts';
 import { countEnds } from '../admission/batch.ts';
 import { storeSpent } from '../admission/spent.ts';
 import { settleWaiters } from '../attempts/dependencies.ts';
+import { settlePauses } from '../attempts/pausing.ts';
 import { Queue } from '../queue/queue.ts';
 import { schedule } from '../scheduling/schedule.ts';
 import type { EngineSettings } from '../settings.ts';
@@ -64,6 +65,7 @@ export class Engine implements EngineView {
     for (const event of events) {
       replies.push(handle(turn, event));
       processEnds(turn);
+      if (this.state.pauses.isUnsettled) settlePauses(turn);
       schedule(turn);
     }
     plan(turn);
@@ -81,8 +83,8 @@ export class Engine implements EngineView {
   /** The next instant at which a tick would change something. */
   nextWake(): number {
     const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
-    if (this.state.waiters.isUnsettled || this.queue.isUnfinished) return 0;
     const { queue, state } = this;
+    if (state.waiters.isUnsettled || state.pauses.isUnsettled || queue.isUnfinished) return 0;
     return Math.min(timer, queue.fleet.nextUnblock(), queue.nextRelease(), state.leases.nextExpiry());
   }
 }

@@ -8,6 +8,7 @@ import type { Submission } from '../admission/submission.ts';
 import { submit } from '../admission/submit.ts';
 import type { KnownEnds } from '../attempts/dependencies.ts';
 import { cancel, type ResolveAs, redriveJob, resolve } from '../attempts/operator-commands.ts';
+import { pause, resume } from '../attempts/pausing.ts';
 import { answerJob } from '../attempts/waiting.ts';
 import type { SessionLookup } from '../ports/new-job.ts';
 import type { EndedJob } from '../ports/store.ts';
@@ -21,6 +22,9 @@ import { type EngineTurn, type Handlers, mayRefuse, needsDiskSpace, orRefusal } 
 
 export type JobCommandEvent =
   | { readonly type: 'submit'; readonly submissions: readonly Submission[] }
+  /** Neither the job nor one below it starts an attempt, until it is resumed. */
+  | { readonly type: 'pause-job'; readonly uid: string; readonly by: string }
+  | { readonly type: 'resume-job'; readonly uid: string; readonly by: string }
   | { readonly type: 'cancel'; readonly uid: string; readonly by: string }
   | {
       readonly type: 'redrive';
@@ -63,6 +67,8 @@ export const jobs = {
     const { entry, isPartial } = cancel(turn, uid, by);
     return { job: entry && answer(turn, entry, undefined), isPartial };
   }),
+  'pause-job': needsDiskSpace((turn, { uid, by }) => answer(turn, pause(turn, uid, by), undefined)),
+  'resume-job': needsDiskSpace((turn, { uid, by }) => answer(turn, resume(turn, uid, by), undefined)),
   redrive: needsDiskSpace((turn, { uid, by, known, ends, lookup }) => {
     const entry = redriveJob(turn, uid, by, known, ends);
     restoreFor(turn, entry, lookup);

@@ -3,6 +3,7 @@
  * shares out its turns by it, so that events that arrive together do not all run in one turn.
  */
 import { MAX_CANCELLED_PER_STEP } from '../attempts/operator-commands.ts';
+import { SETTLED_PER_STEP } from '../attempts/pausing.ts';
 import type { State } from '../state/state.ts';
 import type { EngineEvent } from './areas.ts';
 import { RESERVED_PER_STEP } from './sessions.ts';
@@ -14,6 +15,9 @@ export function workOf({ roster }: State, event: EngineEvent): number {
       return event.submissions.length;
     case 'cancel':
       return 1 + Math.min(roster.descendants(event.uid).size, MAX_CANCELLED_PER_STEP);
+    case 'pause-job':
+    case 'resume-job':
+      return 1 + Math.min(roster.descendants(event.uid).size, SETTLED_PER_STEP);
     case 'forget-session':
       return 1 + Math.min(roster.inSession(event.tenant, event.id).size, MAX_CANCELLED_PER_STEP);
     case 'archive-sessions':

@@ -43,6 +43,8 @@ export class Gates {
   readonly #maxGates: number;
   readonly #gates = new Map<string, Gate>();
   #table = new LimitTable([]);
+  /** Hard budgets of single scopes that no table has: those that jobs give themselves (admission/tree-budget.ts). */
+  readonly #own = new Map<string, Limit>();
   /** The kinds of scopes that are limited: the names of others need not be made. */
   #kinds: ReadonlySet<string> = new Set();
   #hasHard = false;
@@ -66,12 +68,12 @@ export class Gates {
   }
 
   get isEmpty(): boolean {
-    return this.#kinds.size === 0;
+    return this.#kinds.size === 0 && this.#own.size === 0;
   }
 
   /** Whether a budget is hard: only then can a job be refused for its cost. */
   get hasHard(): boolean {
-    return this.#hasHard;
+    return this.#hasHard || this.#own.size > 0;
   }
 
   /**
@@ -96,11 +98,36 @@ export class Gates {
     this.version++;
   }
 
+  /** Limits one scope beside the table. `spent` reads what it has used so far. */
+  limitOwn(limit: Limit, spent: (scope: string) => SpentRecord | undefined): void {
+    this.#spent = spent;
+    this.#own.set(limit.scope, limit);
+    // A gate that follows the table alone until now is made anew; a scope is limited before jobs pass its gate.
+    this.#gates.delete(limit.scope);
+    this.#forget();
+  }
+
+  hasOwn(scope: string): boolean {
+    return this.#own.has(scope);
+  }
+
+  get ownCount(): number {
+    return this.#own.size;
+  }
+
+  /** Drops the limit of a scope that is over. Attempts that are open still settle with the gate that they have passed. */
+  dropOwn(scope: string): void {
+    if (!this.#own.delete(scope)) return;
+    this.#gates.delete(scope);
+    this.#forget();
+    this.version++;
+  }
+
   /** The gates that an attempt of this job passes, the narrowest first; without that of its seat. */
   of(ask: GatedAsk, model: string | undefined, now: number): readonly Gate[] {
     if (this.isEmpty) return NONE;
     if (--this.#callsUntilSweep === 0) this.#sweepSome(now);
-    if (!this.#isKnowable) return this.#find(ask, model, now);
+    if (!this.#isKnowable || (this.#own.size > 0 && ask.ancestors)) return this.#find(ask, model, now);
     const { tenant, submittedBy, route, spec } = ask;
     const known = this.#known.get(spec.agent);
     if (known && known.tenant === tenant && known.submittedBy === submittedBy)
@@ -124,6 +151,11 @@ export class Gates {
     };
     if (spec.session_id !== undefined)
       add('session', () => scopes.session(tenant, spec.session_id as string));
+    if (this.#own.size > 0)
+      for (const id of ancestors ?? []) {
+        const scope = scopes.root(tenant, id);
+        if (this.#own.has(scope)) this.#add(gates, scope, now);
+      }
     add('root', () => scopes.root(tenant, ancestors?.[0] ?? ask.id));
     add('agent', () => scopes.agent(tenant, spec.agent));
     add('token', () => scopes.token(tenant, submittedBy));
@@ -147,7 +179,7 @@ export class Gates {
   find(scope: string, now: number): Gate | undefined {
     const known = this.#gates.get(scope);
     if (known) return this.#roll(known, now);
-    const limit = this.#table.find(scope);
+    const limit = strictest(this.#own.get(scope), this.#table.find(scope));
     if (!limit) return undefined;
     const isShared = this.#gates.size >= this.#maxGates && limit.scope.endsWith('*');
     const name = isShared ? (patternOf(scope) ?? limit.scope) : scope;
@@ -278,3 +310,10 @@ export class Gates {
 }
 
 const NONE: readonly Gate[] = [];
+
+/** The budget that a job gives itself, and what the table says of its tree: both hold. */
+function strictest(own: Limit | undefined, table: Limit | undefined): Limit | undefined {
+  if (!own || !table) return own ?? table;
+  const ofTable = table.hard ? (table.costBudget ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+  return { ...own, running: table.running, costBudget: Math.min(own.costBudget ?? ofTable, ofTable) };
+}

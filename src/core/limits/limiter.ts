@@ -56,6 +56,8 @@ export class Limiter {
   #stored: (scope: string) => SpentRecord | undefined = () => undefined;
   readonly #accounts = new Map<string, Account>();
   #table = new LimitTable([]);
+  /** Limits of single scopes that no table has: the budgets that jobs give themselves (admission/tree-budget.ts). */
+  readonly #own = new Map<string, Limit>();
   #sweep: Iterator<Account> | undefined;
 
   constructor(maxAccounts: number = MAX_ACCOUNTS) {
@@ -76,10 +78,31 @@ export class Limiter {
     this.#stored = stored;
     for (const account of this.#accounts.values()) {
       const before = account.limit;
-      account.configure(this.#table.find(account.name), now);
+      account.configure(this.#limitOf(account.name), now);
       // A scope that was not limited has not counted what it used; what was stored of it still counts.
       if (!before && account.limit) this.#resume(account, now);
     }
+  }
+
+  /** Limits one scope beside the table. */
+  limitOwn(limit: Limit, now: number): void {
+    this.#own.set(limit.scope, limit);
+    this.#accounts.get(limit.scope)?.configure(limit, now);
+  }
+
+  hasOwn(scope: string): boolean {
+    return this.#own.has(scope);
+  }
+
+  get ownCount(): number {
+    return this.#own.size;
+  }
+
+  /** Drops the limit of a scope that is over, and what was counted for it; the caller's store drops its record. */
+  dropOwn(scope: string): void {
+    if (!this.#own.delete(scope)) return;
+    this.#accounts.delete(scope);
+    this.dirty.add(scope);
   }
 
   reserve(scopes: readonly string[], cost: Cost, now: number): ReserveResult {
@@ -147,7 +170,7 @@ export class Limiter {
   }
 
   usage(scope: string, now: number): ScopeUsage {
-    const account = this.#accounts.get(scope) ?? new Account(scope, this.#table.find(scope), now);
+    const account = this.#accounts.get(scope) ?? new Account(scope, this.#limitOf(scope), now);
     const { running, requests, tokens } = account;
     const spent = account.limit?.tokenBudget === undefined ? undefined : account.spent;
     requests?.refill(now);
@@ -197,13 +220,17 @@ export class Limiter {
   #account(scope: string, now: number): Account | undefined {
     const known = this.#accounts.get(scope);
     if (known) return known;
-    const limit = this.#table.find(scope);
+    const limit = this.#limitOf(scope);
     // A scope that a limit names, not by a pattern, always gets its own account: there are only as many as were configured.
     if (this.#accounts.size < this.#maxAccounts || (limit && !limit.scope.endsWith('*')))
       return this.#add(scope, limit, now);
     if (!limit) return undefined;
     const shared = patternOf(scope) ?? limit.scope;
     return this.#accounts.get(shared) ?? this.#add(shared, limit, now);
+  }
+
+  #limitOf(scope: string): Limit | undefined {
+    return this.#own.get(scope) ?? this.#table.find(scope);
   }
 
   #add(name: string, limit: Limit | undefined, now: number): Account {

@@ -6,7 +6,7 @@ import type { ErrorInfo } from '../../model/errors.ts';
 import type { BusyReason, TurnedAwayReason } from '../../model/reasons.ts';
 import type { AskRecord, Labels } from '../../model/records.ts';
 import type { TokenCounts } from '../../model/usage.ts';
-import type { RefusedChild, WaitRecord } from '../../model/waiting.ts';
+import type { RefusedChild, TreeBudget, WaitRecord } from '../../model/waiting.ts';
 import type { Commander, Opening } from '../../model/worker-wire.ts';
 import type { NewJob } from './new-job.ts';
 
@@ -114,6 +114,8 @@ export interface Waits extends Labelled {
   readonly needs: 'all' | 'any';
   /** The job goes on after this time at the latest. */
   readonly forMs?: number | undefined;
+  /** What the job and all jobs below it may use; it holds for jobs that are admitted from now on. */
+  readonly budget?: TreeBudget | undefined;
   readonly usage?: CountedTokens | undefined;
 }
 

@@ -21,6 +21,7 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
     return { code: 'offer', text: `being offered to "${entry.job.backend}"` };
   if (entry.job.state === 'waiting') return { code: 'wait', text: waitText(state, entry) };
   if (entry.job.state !== 'queued') return undefined;
+  if (entry.parked === 'paused') return { code: 'paused', text: pauseText(state, entry) };
   if (entry.parked === 'not_before') {
     return { code: 'not_before', text: `waits until ${new Date(entry.waitsUntil).toISOString()}` };
   }
@@ -31,6 +32,12 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
   }
   const gate = gateOf(entry);
   return gate ? explainGate(gate, entry) : explainLane(state, entry);
+}
+
+function pauseText({ pauses }: State, entry: JobEntry): string {
+  const above = pauses.pausedAbove(entry);
+  if (above !== undefined) return `job "${above}" above it is paused`;
+  return `paused by "${entry.job.paused?.by}"`;
 }
 
 const explainAfter = (state: State, entry: JobEntry): WaitReason => ({

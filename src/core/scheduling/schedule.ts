@@ -69,6 +69,12 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
     const best = nextLane(queue, settings, now);
     if (!best) return undefined;
     const { lane, pick, entry } = best;
+    if (view.state.pauses.holds(entry)) {
+      // A job above it was paused in this step or the last ones, and this one is not out of its lane yet.
+      view.state.settle(entry, now);
+      parked++;
+      continue;
+    }
     const start = mayStart(view, settings, lane, entry, now);
     const reroute = entry.job.place && routeInstead(view, settings, entry, start, now);
     if (reroute) return reroute;

@@ -1,11 +1,11 @@
 /** A job in memory: its persisted records, and the unpersisted fields that other parts of the core keep with it. */
 
-import type { AskRecord, AttemptRecord, JobRecord } from '../../model/records.ts';
+import { type AskRecord, type AttemptRecord, type JobRecord, PAST_ATTEMPTS } from '../../model/records.ts';
 import type { Reservation } from '../limits/limiter.ts';
 import type { JobBundle } from '../ports/store.ts';
 
 /** Why a queued job is not in its lane. */
-export type Parked = 'not_before' | 'after' | 'session' | 'quota';
+export type Parked = 'paused' | 'not_before' | 'after' | 'session' | 'quota';
 
 /** The persisted fields of a job. Only State replaces them, as it applies changes. */
 export interface JobRecords {
@@ -106,4 +106,12 @@ export function bundleOf(entry: JobRecords): JobBundle {
     attempts: entry.open ? [...past, entry.open] : past,
     seq: entry.seq,
   };
+}
+
+/** Adds an attempt to the job's past ones, in place; only the last PAST_ATTEMPTS are kept. */
+export function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptRecord[] {
+  const past = entry.past as AttemptRecord[] | undefined;
+  if (!past) return [attempt];
+  if (past.push(attempt) > PAST_ATTEMPTS) past.shift();
+  return past;
 }

@@ -4,8 +4,8 @@
  * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of the
  *     same changes gives the same indexes. Not derived from records: `limiter`, `unreserved`, the order in which failures were used, `pools`, `full`, `paused`, the
  *     heartbeats of leases, and the fields of `JobMemory` that other folders write.
- * S2  A job is ready for the follower exactly while it is queued, its `waitsUntil` has passed, no job that it waits for
- *     holds it back, and its session lets it run.
+ * S2  A job is ready for the follower exactly while it is queued, neither it nor a job above it is paused (P2 of
+ *     pauses.ts), its `waitsUntil` has passed, no job that it waits for holds it back, and its session lets it run.
  * S3  A key belongs to at most one job that is not terminal.
  */
 
@@ -16,7 +16,6 @@ import {
   type BrainRecord,
   type Change,
   type FailureRecord,
-  PAST_ATTEMPTS,
   type SessionRecord,
   type SmallChange,
   scoped,
@@ -29,8 +28,9 @@ import type { StateSettings } from '../settings.ts';
 import { AdmissionOrder } from './admission-order.ts';
 import { BatchTable } from './batch-table.ts';
 import { awaitedIds, EndWaiters, endOfEntry } from './end-waiters.ts';
-import { JobEntry, type Parked, type WritableRecords } from './job-entry.ts';
+import { JobEntry, type Parked, type WritableRecords, withAttempt } from './job-entry.ts';
 import { Leases } from './leases.ts';
+import { Pauses } from './pauses.ts';
 import { Pools } from './pools.ts';
 import { QueuedByTenant } from './queued-by-tenant.ts';
 import { RecentIds } from './recent-ids.ts';
@@ -103,6 +103,7 @@ export class State {
   /** The reports of pool managers. Not persisted; written by workers/. */
   readonly pools = new Pools();
   readonly roster = new Roster();
+  readonly pauses = new Pauses();
   /** Which jobs wait for which. Released by attempts/, some in each step. */
   readonly waiters = new EndWaiters();
   readonly timers = new IndexedHeap<JobEntry>((a, b) => a.wakeAt < b.wakeAt, TIMER_POSITION);
@@ -241,6 +242,7 @@ export class State {
       this.#noteSlot(entry, entry.open, false, now);
     }
     this.batches.count(entry, undefined, entry.job.state);
+    this.pauses.note(entry, this.roster.descendants(entry.uid));
     this.#noteWaiting(entry, undefined);
     this.#enrol(entry, now);
     this.settle(entry, now);
@@ -276,6 +278,7 @@ export class State {
     records.seq = this.seq;
     if (before.state !== after.state) this.#countMove(entry, before.state, after.state);
     this.#noteWaiting(entry, before);
+    if (before.paused || after.paused) this.pauses.note(entry, this.roster.descendants(uid));
     const wasLive = !isTerminal(before.state);
     const isLive = !isTerminal(after.state);
     if (wasLive && !isLive) {
@@ -371,6 +374,7 @@ export class State {
 
   #parkedBy(entry: JobEntry, now: number): Parked | undefined {
     if (entry.job.state !== 'queued') return undefined;
+    if (this.pauses.holds(entry)) return 'paused';
     if (entry.waits(now, this.aheadMs)) return 'not_before';
     if (entry.waitsFor > 0) return 'after';
     return this.roster.mayRun(entry) ? undefined : 'session';
@@ -379,14 +383,6 @@ export class State {
 
 /** The tenant of a key or session that `scoped` has prefixed. */
 const tenantOf = (id: string): string => id.slice(0, id.indexOf('~'));
-
-/** Adds an attempt to the job's past ones, in place; only the last PAST_ATTEMPTS are kept. */
-function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptRecord[] {
-  const past = entry.past as AttemptRecord[] | undefined;
-  if (!past) return [attempt];
-  if (past.push(attempt) > PAST_ATTEMPTS) past.shift();
-  return past;
-}
 
 /** The brain's owner and epoch, which every order to an executor carries. */
 export const commanderOf = ({ brain }: State): Commander => ({

@@ -103,6 +103,7 @@ export const AttemptView = answerObject('Attempt', {
 export type AttemptView = Shape<typeof AttemptView>;
 
 const WAIT_CODE_MEANING = {
+  paused: 'it, or a job above it, is paused; it starts after that one was resumed',
   not_before: 'its earliest start has not come yet',
   after: 'a job that it waits for has not ended yet',
   session_busy: 'another job of its session goes first',
@@ -141,6 +142,19 @@ export const JobWait = answerObject('JobWait', {
   until: optional(instant('When it goes on without them')),
 });
 export type JobWait = Shape<typeof JobWait>;
+
+export const JobPause = answerObject('JobPause', {
+  at: Instant,
+  by: Type.String({ description: 'Who paused it' }),
+});
+
+export const JobBudget = answerObject('JobBudget', {
+  tokens: optional(Type.Integer({ description: 'The most tokens that it and all jobs below it may use' })),
+  tokens_used: optional(Type.Integer({ description: 'Tokens of the jobs below it that have ended' })),
+  cost: optional(cost('The most that all of them may cost')),
+  cost_used: optional(cost('What their closed attempts have cost')),
+});
+export type JobBudget = Shape<typeof JobBudget>;
 
 export const JobView = answerObject('Job', {
   job_id: Type.String(),
@@ -203,6 +217,8 @@ export const JobView = answerObject('Job', {
   predicted_start_ms: optional(Type.Number({ description: 'Expected milliseconds until the job starts' })),
   waiting: optional(WaitReason),
   wait: optional(JobWait),
+  paused: optional(JobPause),
+  budget: optional(JobBudget),
 });
 export type JobView = Shape<typeof JobView>;
 

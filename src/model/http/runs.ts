@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import { AGENT_NAME, RunRequest } from '../agent.ts';
 import { SPEC_FIELDS } from '../job-spec.ts';
 import { ListRequest } from '../submit.ts';
-import { JobCost, JobPage, JobView } from './jobs.ts';
+import { JobCost, JobPage, JobPause, JobView } from './jobs.ts';
 import { answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
@@ -23,6 +23,8 @@ export const StartRun = requestObject({
   session_id: SPEC_FIELDS.session_id,
   priority: SPEC_FIELDS.priority,
   deadline_ms: SPEC_FIELDS.deadline_ms,
+  budget: RunRequest.properties.budget,
+  max_steps: RunRequest.properties.max_steps,
   tags: SPEC_FIELDS.tags,
 });
 export type StartRun = Shape<typeof StartRun>;
@@ -62,6 +64,7 @@ export const RUN_STATES = [
   'tool_execution',
   'awaiting_approval',
   'needs_decision',
+  'paused',
   'completed',
   'failed',
   'cancelled',
@@ -89,10 +92,19 @@ export const RunView = answerObject('Run', {
   run_id: Type.String(),
   state: Type.Enum([...RUN_STATES], {
     description:
-      'What it does now: `llm_queued` waits for a model, `awaiting_approval` for somebody to allow a call of a tool, `needs_decision` for somebody to settle a call whose outcome is unknown',
+      'What it does now: `llm_queued` waits for a model, `awaiting_approval` for somebody to allow a call of a tool, `needs_decision` for somebody to settle a call whose outcome is unknown; `paused` starts nothing until it is resumed',
   }),
   created_at: Instant,
   ended_at: optional(Instant),
+  paused: optional(
+    Type.Object(
+      {
+        ...JobPause.properties,
+        state: Type.Enum([...RUN_STATES], { description: 'What its state would be if it was not paused' }),
+      },
+      { description: 'Set while it is paused: since when, and by whom' },
+    ),
+  ),
   waits_for: optional(
     Type.Array(Type.Object({ job_id: Type.String(), type: Type.String(), state: JobView.properties.state }), {
       description: 'The jobs below it that it waits for',
@@ -104,6 +116,7 @@ export const RunView = answerObject('Run', {
     Type.String({ description: 'The trace of the request that started it, or one of its own' }),
   ),
   error: optional(orNull(Type.Object({ code: Type.String(), message: Type.String() }))),
+  budget: JobView.properties.budget,
   cost: optional(JobCost),
 });
 export type RunView = Shape<typeof RunView>;
@@ -139,6 +152,17 @@ export const ApprovalList = answerObject('ApprovalList', {
   cursor: JobPage.properties.cursor,
 });
 export type ApprovalList = Shape<typeof ApprovalList>;
+
+export const DecideCall = requestObject({
+  call_id: Type.String({ minLength: 1, maxLength: 128 }),
+  as: Type.Enum(['retry', 'failed', 'succeeded'], {
+    description: 'Make the call again, or go on as if it had failed or succeeded',
+  }),
+  result: optional(
+    Type.Unknown({ description: 'What the model is told that the call returned; only with "succeeded"' }),
+  ),
+});
+export type DecideCall = Shape<typeof DecideCall>;
 
 export const ApproveCall = requestObject({
   call_id: Type.String({ minLength: 1, maxLength: 128 }),
