@@ -37,6 +37,14 @@ export interface LogPoint {
 export const ownerNumber = (owner: string): number =>
   createHash('sha256').update(owner).digest().readUIntBE(0, 6);
 
+export const logPoint = (
+  end: { readonly seq: number; readonly chain: number },
+  owner: string | undefined,
+): LogPoint => ({
+  ...end,
+  owner: owner === undefined ? undefined : ownerNumber(owner),
+});
+
 /** Separates the columns from the line in a row; JSON text never contains this character. */
 export const COLUMNS_END = '\u001f';
 
