@@ -357,6 +357,8 @@ export interface ErrorInfo {
   readonly retriable: boolean;
   /** A value of REASONS; or the executor's own code, if it reported one that is not in the catalogue. */
   readonly reason?: Reason | (string & {});
+  /** What the executor said about a job of a session, sealed with the key of that session; `message` is then general. */
+  readonly sealed?: string;
 }
 
 export class OrchdError extends Error {
@@ -383,16 +385,14 @@ export class OrchdError extends Error {
   }
 
   info(): ErrorInfo {
-    const { reason } = this.details;
-    const base = { code: this.code, message: this.message, retriable: this.retriable };
-    return reason === undefined ? base : { ...base, reason };
+    const { code, message, retriable, details } = this;
+    return { code, message, retriable, ...(details.reason !== undefined && { reason: details.reason }) };
   }
 }
 
 /** Converts anything thrown to an OrchdError; a foreign error becomes INTERNAL, with the original as its cause. */
 export function toOrchdError(thrown: unknown): OrchdError {
-  if (thrown instanceof OrchdError) return thrown;
-  return new OrchdError('INTERNAL', ERRORS.INTERNAL.meaning, {}, { cause: thrown });
+  return thrown instanceof OrchdError ? thrown : new OrchdError('INTERNAL', undefined, {}, { cause: thrown });
 }
 
 export function errorInfo(code: ErrorCode, message?: string, reason?: Reason): ErrorInfo {

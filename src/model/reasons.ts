@@ -13,6 +13,7 @@ export const REASONS = {
   no_backend: 'Nothing here could run the job; with wait_for_backend it waits for a backend that is to come.',
   recent_failure: 'A job with the same key failed for good a short while ago.',
   too_many_leases: 'The maximum number of leases is in use.',
+  session_deleted: 'The session was deleted, and with it the text of its jobs.',
   too_many_sessions: 'The maximum number of sessions is in use.',
   tenant_share: 'The tenant has as much of a common resource as it may have.',
   global_scope: 'The call concerns all tenants: it needs a token of the tenant "default".',

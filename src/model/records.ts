@@ -12,6 +12,7 @@ import type { Cause, KillWhy, WorkerReason } from './causes.ts';
 import type { BlobPart } from './composed.ts';
 import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
+import type { ErasureRecord } from './erasure-record.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
@@ -328,6 +329,7 @@ export interface SmallKinds {
   readonly route: RouteRecord;
   readonly batch: BatchRecord;
   readonly failed_dependency: FailedDependencyRecord;
+  readonly erasure: ErasureRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -343,6 +345,7 @@ export const SMALL_KINDS = [
   'route',
   'batch',
   'failed_dependency',
+  'erasure',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

@@ -36,6 +36,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   route: 1,
   batch: 1,
   failed_dependency: 1,
+  erasure: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -185,6 +186,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   route: (stored) => stored,
   batch: (stored) => ({ ...NO_BATCH, ...stored }),
   failed_dependency: (stored) => stored,
+  erasure: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -1,9 +1,12 @@
 /**
  * Stores and reads bodies (payloads, results, states of waits): a small body is kept inline in its record, a large one as a
- * blob, which may be composed of other blobs.
+ * blob, which may be composed of other blobs. The texts of a session are sealed with its key (seals.ts).
  */
+import type { KeyOwner } from '../core/ports/keys.ts';
 import type { BlobOwner, Store } from '../core/ports/store.ts';
 import type { ByteRoom } from '../kit/byte-room.ts';
+import type { Random } from '../kit/env/env.ts';
+import { sealedBytes } from '../kit/seal.ts';
 import { type BlobRef, type Body, INLINE_BODY_BYTES } from '../model/body.ts';
 import {
   type BlobPart,
@@ -17,11 +20,15 @@ import { OrchdError } from '../model/errors.ts';
 import { type AskRecord, scoped, uidOf } from '../model/records.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { RecentTexts } from './recent-texts.ts';
+import { Seals, unlessErased } from './seals.ts';
 
-/** Whose text a body is. */
-export interface BodyOwner {
+/** Whose text a body is; that of a session is sealed. */
+export interface TextOwner {
   readonly tenant: string;
   readonly session: string | undefined;
+}
+
+export interface BodyOwner extends TextOwner {
   /** The uid of the topmost job. */
   readonly root: string;
 }
@@ -33,6 +40,9 @@ export function ownerOf({ tenant, id, ancestors, spec }: AskRecord): BodyOwner {
 const blobOwner = ({ tenant, session, root }: BodyOwner): BlobOwner =>
   session === undefined ? { job: root } : { session: scoped(tenant, session) };
 
+/** Text between parts that says nothing: punctuation, and the name of a field that is a list. */
+const isStructure = /^[[\]{},]*(?:"\w{1,64}":\[)?$/;
+
 /** A list of more blobs than this is written anew as one before it grows: each of them is read for its text. */
 const MAX_LINKS = 128;
 
@@ -42,26 +52,43 @@ export class Bodies {
   readonly large: LargeBodies;
   /** The texts of parts: each step of a run reads the conversation so far. */
   readonly #recent = new RecentTexts();
+  /** For texts that are no bodies. */
+  readonly seals: Seals;
 
   /** `room`: the memory for large bodies that are being sent. */
-  constructor(store: Store, room: ByteRoom) {
+  constructor(store: Store, random: Random, room: ByteRoom) {
     this.#store = store;
+    this.seals = new Seals(store.keys, random);
     this.large = new LargeBodies(room, (ref) => this.#read(ref));
   }
 
-  /** `owner`: that of a body which belongs to no job. */
-  async store(text: string, owner?: BodyOwner): Promise<Body> {
-    return this.inline(text) ?? (await this.#put(text, owner && { owner: blobOwner(owner) }));
+  /** `owner` with a root: that of a body which belongs to no job. */
+  async store(text: string, owner: TextOwner | BodyOwner): Promise<Body> {
+    const sealed = await this.#sealed(text, owner);
+    if (this.fitsInline(text, owner)) return sealed;
+    return this.#put(sealed, 'root' in owner ? { owner: blobOwner(owner) } : undefined);
   }
 
-  /** The body itself if it is small enough to be kept inline. */
-  inline(text: string): Body | undefined {
-    const fits = text.length <= INLINE_BODY_BYTES && Buffer.byteLength(text) <= INLINE_BODY_BYTES;
-    return fits ? text : undefined;
+  /** Whether a body is small enough to be kept in its record. */
+  fitsInline(text: string, { session }: TextOwner): boolean {
+    if (text.length > INLINE_BODY_BYTES) return false;
+    const bytes = Buffer.byteLength(text);
+    return (session === undefined ? bytes : sealedBytes(bytes)) <= INLINE_BODY_BYTES;
   }
 
-  compose(composition: Composition): Promise<Body> {
-    return this.#put(composedText(composition), { needs: refsIn(composition) });
+  /** The body, if it can be kept in its record and nothing must be read to seal it. */
+  inline(text: string, owner: TextOwner): string | undefined {
+    const { tenant, session } = owner;
+    if (!this.fitsInline(text, owner)) return undefined;
+    return session === undefined ? text : this.seals.sealNow(text, { tenant, session });
+  }
+
+  async compose({ parts, rest }: Composition, owner: TextOwner): Promise<Body> {
+    const sealed = { parts: [...parts], rest: await this.#sealed(rest, owner) };
+    for (const [at, part] of parts.entries())
+      if (typeof part === 'string' && !isStructure.test(part))
+        sealed.parts[at] = await this.#sealed(part, owner);
+    return this.#put(composedText(sealed), { needs: refsIn(sealed) });
   }
 
   /** Adds JSON values to a list that is stored as a blob; `list` is undefined for the first ones. */
@@ -73,7 +100,8 @@ export class Bodies {
     const isWrittenAnew = list.links >= MAX_LINKS || this.#store.isScattered(list.ref);
     if (isWrittenAnew) return this.#part(text, count, owner);
     const ties = { needs: [list.ref], owner: blobOwner(owner) };
-    const ref = await this.#put(composedText({ parts: [list, ','], rest: added }), ties);
+    const rest = await this.#sealed(added, owner);
+    const ref = await this.#put(composedText({ parts: [list, ','], rest }), ties);
     this.#recent.add(ref, text);
     return { ref, values: count, links: list.links + 1 };
   }
@@ -84,15 +112,26 @@ export class Bodies {
   }
 
   /**
-   * Throws a permanent error only if the blob is damaged or missing; any other failure is STORE_BUSY, which is
-   * retriable.
+   * Throws a permanent error only if the blob is damaged or missing, or its session was deleted; any other failure is
+   * STORE_BUSY, which is retriable.
    */
   async read(body: Body): Promise<string> {
-    return typeof body === 'string' ? body : this.#text(await this.#rawText(body));
+    return typeof body === 'string' ? this.seals.open(body) : this.#text(await this.#rawText(body));
+  }
+
+  /** The same; undefined where the session of the body was deleted. */
+  readable(body: Body): Promise<string | undefined> {
+    return unlessErased(this.read(body));
+  }
+
+  /** Drops the key of a session, without which nobody can read its texts. */
+  async erase(owner: KeyOwner): Promise<void> {
+    await this.seals.drop(owner);
+    this.#recent.clear();
   }
 
   async #part(text: string, values: number, owner: BodyOwner): Promise<BlobPart> {
-    const ref = await this.#put(text, { owner: blobOwner(owner) });
+    const ref = await this.#put(await this.#sealed(text, owner), { owner: blobOwner(owner) });
     this.#recent.add(ref, text);
     return { ref, values, links: 1 };
   }
@@ -107,11 +146,16 @@ export class Bodies {
 
   async #text(raw: string): Promise<string> {
     const composition = compositionIn(raw);
-    if (!composition) return raw;
+    if (!composition) return this.seals.open(raw);
     const texts: string[] = [];
-    for (const part of composition.parts)
-      texts.push(typeof part === 'string' ? part : await this.#textOf(part));
-    return texts.join('') + composition.rest;
+    // Each text is sealed by itself.
+    for (const part of [...composition.parts, composition.rest])
+      texts.push(typeof part === 'string' ? await this.seals.open(part) : await this.#textOf(part));
+    return texts.join('');
+  }
+
+  async #sealed(text: string, { tenant, session }: TextOwner): Promise<string> {
+    return session === undefined ? text : this.seals.seal(text, { tenant, session });
   }
 
   async #rawText(ref: BlobRef): Promise<string> {
@@ -120,7 +164,8 @@ export class Bodies {
 
   async #read(ref: BlobRef): Promise<Buffer> {
     const bytes = await this.#readBlob(ref);
-    return isComposed(bytes.toString('latin1', 0, 32)) ? Buffer.from(await this.read(ref)) : bytes;
+    if (isComposed(bytes.toString('latin1', 0, 32))) return Buffer.from(await this.read(ref));
+    return this.seals.openBytes(bytes);
   }
 
   async #readBlob(ref: BlobRef): Promise<Buffer> {

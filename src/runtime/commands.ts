@@ -20,6 +20,7 @@ import type { RouteStep } from '../model/route.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import { Commands } from './command-order.ts';
+import type { Erasures } from './erasures.ts';
 import type { Loop } from './loop.ts';
 import type { Reads } from './reads.ts';
 import { routeView } from './route-view.ts';
@@ -149,6 +150,7 @@ export interface CommandParts {
   readonly bodies: Bodies;
   readonly reads: Reads;
   readonly sessionArchive: SessionArchive;
+  readonly erasures: Erasures;
   /** Whether this brain still holds its store. */
   readonly mayAct: () => boolean;
 }

@@ -47,7 +47,7 @@ function partsFor(env: Env, posted: EngineEvent[]) {
     durable: async () => undefined,
     fail: (error) => assert.fail(error),
   };
-  const bodies = new Bodies(new MemoryStore(env.timers), new ByteRoom(2 ** 20));
+  const bodies = new Bodies(new MemoryStore(env.timers), env.random, new ByteRoom(2 ** 20));
   const divergence = new Divergence({
     logger: undefined,
     isSoleWriter: true,

@@ -19,9 +19,10 @@ import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
-import { errorInfo, OrchdError } from '../model/errors.ts';
+import { type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change } from '../model/records.ts';
 import type { AttemptState } from '../model/states.ts';
+import type { RefusedChild, WaitRecord } from '../model/waiting.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
@@ -201,9 +202,9 @@ export class Effects {
     if (!entry || this.#offering.get(entry) === token) return;
     this.#offering.set(entry, token);
     const { ask, job } = entry;
-    const isInline = typeof ask.payload === 'string' && typeof (job.wait?.state ?? '') === 'string';
-    if (isInline)
-      this.#send(token, entry, ask.payload as string, job.wait?.state as string | undefined, backend);
+    // The texts of a session are sealed.
+    const isReadable = typeof ask.payload === 'string' && !job.wait && ask.spec.session_id === undefined;
+    if (isReadable) this.#send(token, entry, { payloadText: ask.payload as string }, backend);
     else void this.#readThenSend(token, entry, backend);
   }
 
@@ -214,9 +215,10 @@ export class Effects {
       isDue: () => this.#isDue(token, 'offer'),
       attempt: async () => {
         try {
-          const state = entry.job.wait?.state;
-          const stateText = state === undefined ? undefined : await bodies.read(state);
-          this.#send(token, entry, await bodies.read(entry.ask.payload), stateText, backend);
+          const { wait } = entry.job;
+          const waited = wait && (await readWait(wait, bodies));
+          const payloadText = await bodies.read(entry.ask.payload);
+          this.#send(token, entry, waited ? { payloadText, waited } : { payloadText }, backend);
         } catch (error) {
           const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
           if (info.retriable) throw error;
@@ -228,20 +230,13 @@ export class Effects {
     if (!isSent && this.#offering.get(entry) === token) this.#offering.delete(entry);
   }
 
-  #send(
-    token: string,
-    entry: JobEntry,
-    payloadText: string,
-    stateText: string | undefined,
-    backend: Backend,
-  ): void {
+  #send(token: string, entry: JobEntry, texts: OfferedTexts, backend: Backend): void {
     // Reading the body took a while: this attempt may have ended since, and another one be open.
     if (this.#runner.stopped || !entry.open || entry.token !== token) return;
     const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
-    const waited = waitedOf(entry, stateText);
-    const offer = { ...this.#who(), token, ask: offeredAsk(entry), payloadText, attempt, registry };
-    backend.offer(waited ? { ...offer, waited } : offer).then(
+    const offer = { ...this.#who(), token, ask: offeredAsk(entry), ...texts, attempt, registry };
+    backend.offer(offer).then(
       (answer) => this.#answered(token, backend, answer),
       () => this.#answered(token, backend, { is: 'unknown' }),
     );
@@ -256,9 +251,18 @@ export class Effects {
       return;
     }
     if (answer.is === 'conflict') this.#parts.divergence.conflict(backend.info.name, token);
+    if (answer.is === 'refused') return this.#refused(token, answer);
     this.#parts.loop.post({ type: 'offered', token, answer });
     // Followed before the acceptance is durable: a quick outcome is then written in the same flush.
     if (answer.is === 'accepted') this.#readers.follow(token, backend);
+  }
+
+  #refused(token: string, answer: Extract<OfferReply, { is: 'refused' }>): void {
+    const ask = this.#parts.engine.state.open.get(token)?.ask;
+    const post = (error: ErrorInfo): void =>
+      this.#parts.loop.post({ type: 'offered', token, answer: { ...answer, error } });
+    if (ask?.spec.session_id === undefined) post(answer.error);
+    else this.#outcomes.sealed(answer.error, ask).then(post, ignore);
   }
 
   async #inspect(token: string, backend: Backend): Promise<boolean> {
@@ -332,11 +336,21 @@ const isClosed = (state: AttemptState): boolean => state === 'ended' || state ==
 
 function ignore(): void {}
 
+interface OfferedTexts {
+  readonly payloadText: string;
+  readonly waited?: Waited;
+}
+
 /** What the job goes on with after a wait. */
-function waitedOf({ job: { wait } }: JobEntry, stateText: string | undefined): Waited | undefined {
-  if (!wait || stateText === undefined) return undefined;
-  const { state: _, ...rest } = wait;
-  return { ...rest, stateText };
+async function readWait({ state, answer, refused, ...rest }: WaitRecord, bodies: Bodies): Promise<Waited> {
+  const { seals } = bodies;
+  const opened = (child: RefusedChild) => seals.openError(child.error).then((error) => ({ ...child, error }));
+  return {
+    ...rest,
+    stateText: await bodies.read(state),
+    ...(answer !== undefined && { answer: await seals.open(answer) }),
+    ...(refused && { refused: await Promise.all(refused.map(opened)) }),
+  };
 }
 
 /** The ask of a job as its backend gets it: for the model that its route has chosen. */

@@ -36,8 +36,9 @@ export class EndNotices {
     const { uid } = entry;
     if (following.followersOf(uid) === 0 && !this.#waiters.has(uid)) return following.forget(uid);
     const { result } = entry.job;
-    // Reported synchronously if the result is inline: what the waiting callers submit next then shares a flush.
-    if (result === undefined || typeof result === 'string') {
+    const isSealed = entry.ask.spec.session_id !== undefined;
+    // Reported synchronously if the result can be read at once: what the waiting callers submit next then shares a flush.
+    if (!isSealed && (result === undefined || typeof result === 'string')) {
       const job = reads.entryNow(entry);
       following.ended(uid, { job, result });
       if (!this.#waiters.has(uid)) return;

@@ -1,15 +1,27 @@
 /** Lists that only grow, on a store in memory that counts the bytes of its blobs. */
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import type { BlobTies, Store } from '../core/ports/store.ts';
+import type { BlobTies, Recovery, Store, StoreEvents } from '../core/ports/store.ts';
 import { ByteRoom } from '../kit/byte-room.ts';
+import { realEnv } from '../kit/env/real.ts';
 import type { BlobRef, Body } from '../model/body.ts';
+import { MemoryStore } from '../stores/memory/memory.ts';
 import { Bodies } from './bodies.ts';
 import { composedPayload, keepState } from './growing-lists.ts';
 
 const OWNER = { tenant: 'default', session: undefined, root: 'run' };
 const text = (n: number): string => `${n}:${'x'.repeat(1000)}`;
 
+const env = realEnv();
+
+async function opened(): Promise<Store> {
+  const store = new MemoryStore(env.timers);
+  const events = { durable: () => undefined, indexed: () => undefined } as Partial<StoreEvents>;
+  await store.open(events as StoreEvents, 0, {} as Recovery);
+  return store;
+}
+/** The keys outlive the bodies in memory, as those of a store do. */
+const { keys } = await opened();
 let blobs: string[];
 let ties: (BlobTies | undefined)[];
 let scattered: boolean;
@@ -24,7 +36,9 @@ const newBodies = (): Bodies =>
       },
       readBlob: async (ref: BlobRef) => Buffer.from(blobs[(ref as never as { at: number }).at] as string),
       isScattered: () => scattered,
+      keys,
     } as Partial<Store> as Store,
+    env.random,
     new ByteRoom(2 ** 20),
   );
 
@@ -89,7 +103,7 @@ test('a payload that begins with a stored list names it; one with other values d
   const payload = { max_tokens: 7, messages: [...values, { content: 'more' }] };
   const composition = composedPayload(payload, stored);
   assert.ok(composition);
-  const body = await bodies.compose(composition);
+  const body = await bodies.compose(composition, OWNER);
   assert.deepEqual(JSON.parse(await bodies.read(body)), payload);
   assert.ok((body as BlobRef).bytes < 300);
   assert.equal(composedPayload({ messages: values.slice(1) }, stored), undefined);
@@ -117,4 +131,32 @@ test('a list whose blobs lie far apart is written anew', async () => {
   part = await bodies.append(part, [3], OWNER);
   assert.deepEqual(part.links, 1);
   assert.equal(await bodies.read(part.ref), '1,2,3');
+});
+
+test('of a session, no text of a composed body is readable in the blobs, and all of it for its owner', async () => {
+  const owner = { tenant: 'default', session: 's', root: 'run' };
+  const said = (n: number) => ({ content: `said-${text(n)}` });
+  const values = Array.from({ length: 9 }, (_, n) => said(n));
+  const last = await keepState(bodies, {
+    lists: { messages: values },
+    restText: '{}',
+    last: undefined,
+    owner,
+  });
+  const more = [...values, said(9)];
+  const restText = '{"note":"said-note"}';
+  const { state, stored } = await keepState(bodies, {
+    lists: { messages: more },
+    restText,
+    last: last.state,
+    owner,
+  });
+  const payload = { tools: ['said-tool'], messages: [said(10), ...more, said(11)] };
+  const body = await bodies.compose(composedPayload(payload, stored) ?? assert.fail(), owner);
+  assert.ok(blobs.length >= 4 && !blobs.some((blob) => blob.includes('said-')));
+  bodies = newBodies();
+  assert.deepEqual(JSON.parse(await bodies.read(state)), { messages: more, note: 'said-note' });
+  assert.deepEqual(JSON.parse(await bodies.read(body)), payload);
+  await bodies.erase({ tenant: 'default', session: 's' });
+  await assert.rejects(bodies.read(body), { code: 'NOT_FOUND' });
 });

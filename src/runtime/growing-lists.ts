@@ -38,8 +38,8 @@ export async function keepState(
 ): Promise<KeptState> {
   const known = last === undefined ? undefined : await bodies.composition(last);
   if (!known) {
-    const inline = bodies.inline(plainText(lists, restText));
-    if (inline !== undefined) return { state: inline, stored: [] };
+    const text = plainText(lists, restText);
+    if (bodies.fitsInline(text, owner)) return { state: await bodies.store(text, owner), stored: [] };
   }
   const stored: StoredList[] = [];
   const parts: Part[] = [];
@@ -51,7 +51,7 @@ export async function keepState(
     parts.push(part);
     stored.push({ values, part });
   }
-  return { state: await bodies.compose({ parts, rest: `]${fieldsAfter(restText)}` }), stored };
+  return { state: await bodies.compose({ parts, rest: `]${fieldsAfter(restText)}` }, owner), stored };
 }
 
 /** The payload of a job below, with fields that contain stored lists; undefined where none does. */

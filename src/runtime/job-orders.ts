@@ -5,9 +5,10 @@ import type { Engine } from '../core/engine/engine.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { BodySize } from '../kit/slices.ts';
+import { INLINE_BODY_BYTES } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
 import { ResolveRequest } from '../model/submit.ts';
-import type { Bodies } from './bodies.ts';
+import type { Bodies, TextOwner } from './bodies.ts';
 import type { Loop } from './loop.ts';
 import { parsedText, uidFor } from './prepare.ts';
 import type { Reads } from './reads.ts';
@@ -96,16 +97,28 @@ export class JobOrders {
     const { assertOpen, bodies, env } = this.#parts;
     assertOpen();
     const checked = checkResolve(how);
-    const store = async (result: unknown) => bodies.store(await parsedText(result, bodySize, env.timers));
+    const store = async (result: unknown) =>
+      bodies.store(await parsedText(result, bodySize, env.timers), this.#ownerOf(jobId, tenant));
     const stored: ResolveAs =
       checked.as === 'succeeded' ? { as: 'succeeded', result: await store(checked.result) } : checked;
     return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
   }
 
   /** Answers the wait with this number of a waiting job: each is answered once, and not after it has ended. */
-  answer(jobId: string, step: number, answer: unknown, tenant: string): Promise<void> {
-    const text = JSON.stringify(answer) ?? 'null';
+  async answer(jobId: string, step: number, answer: unknown, tenant: string): Promise<void> {
+    const plain = JSON.stringify(answer) ?? 'null';
+    const { session } = this.#ownerOf(jobId, tenant);
+    if (Buffer.byteLength(plain) > INLINE_BODY_BYTES)
+      throw new OrchdError('INVALID_PARAMS', `an answer has at most ${INLINE_BODY_BYTES} bytes`);
+    const text =
+      session === undefined ? plain : await this.#parts.bodies.seals.seal(plain, { tenant, session });
     return this.#order(jobId, tenant, (uid) => ({ type: 'answer', uid, step, answer: text }));
+  }
+
+  /** A job that is not in memory any more takes no text. */
+  #ownerOf(jobId: string, tenant: string): TextOwner {
+    const ask = this.#parts.engine.state.jobs.get(uidFor(tenant, jobId))?.ask;
+    return { tenant, session: ask?.spec.session_id };
   }
 
   async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<void> {

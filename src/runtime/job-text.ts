@@ -2,6 +2,7 @@
 import type { HeldBytes, LargeValue } from '../kit/held-bytes.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { LargeJson } from '../wire/route.ts';
+import { unlessErased } from './seals.ts';
 
 /** The JSON text of a body, or a large one. */
 export type BodyText = string | LargeValue;
@@ -42,14 +43,14 @@ export async function jobText(
   try {
     for (const [name, body] of Object.entries({ payload, result })) {
       if (body === undefined) continue;
-      const before = beforeMember(text, name);
       if (typeof body === 'string') {
-        text = `${before}${body}}`;
+        text = `${beforeMember(text, name)}${body}}`;
         continue;
       }
-      const opened = await body.open(when);
+      const opened = await unlessErased(body.open(when));
+      if (!opened) continue;
       held.push(opened);
-      pieces.push(Buffer.from(before), opened.bytes);
+      pieces.push(Buffer.from(beforeMember(text, name)), opened.bytes);
       text = '}';
     }
   } catch (error) {

@@ -24,9 +24,10 @@ import { BulkOrders } from './bulk-orders.ts';
 import { type BrainCommands, commandsOf } from './commands.ts';
 import { Divergence } from './divergence.ts';
 import { Drain } from './drain.ts';
-import { EffectRunner, storeFailure } from './effect-runner.ts';
+import { EffectRunner } from './effect-runner.ts';
 import { Effects } from './effects.ts';
 import { EndNotices } from './end-notices.ts';
+import { Erasures } from './erasures.ts';
 import { Following, type ReaderPosition } from './following.ts';
 import { GuardedBackend } from './guarded.ts';
 import { HistoryFeed } from './history-feed.ts';
@@ -45,6 +46,7 @@ import { Reads } from './reads.ts';
 import { Reconciliation } from './reconciliation.ts';
 import { SessionArchive } from './session-archive.ts';
 import { Sources } from './sources.ts';
+import { storeEvents } from './store-events.ts';
 import { Submissions, type SubmitOutcome } from './submissions.ts';
 
 export type { Observer, OrchestratorParts, RuntimeSettings };
@@ -61,6 +63,7 @@ export class Orchestrator extends Service {
   readonly #runner: EffectRunner;
   readonly #effects: Effects;
   readonly #bodies: Bodies;
+  readonly #erasures: Erasures;
   readonly #submissions: Submissions;
   readonly #clock: BrainClock;
   readonly #purge: Purge;
@@ -102,7 +105,7 @@ export class Orchestrator extends Service {
     this.ends = new JobEnds((error) =>
       logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
     );
-    this.#bodies = new Bodies(store, parts.answerRoom ?? new ByteRoom(DEFAULT_ROOM_BYTES));
+    this.#bodies = new Bodies(store, env.random, parts.answerRoom ?? new ByteRoom(DEFAULT_ROOM_BYTES));
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
@@ -111,7 +114,8 @@ export class Orchestrator extends Service {
       failed: (error) => this.#failed(error),
     });
     const sessionArchive = new SessionArchive({ ...parts, engine: this.#engine, loop: this.#loop });
-    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, { sessionArchive, logger });
+    const more = { sessionArchive, logger, bodies: this.#bodies };
+    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, more);
     this.#observed = observedStateOf(this.#engine);
     const shared = {
       divergence: Divergence.of(store, logger, this.#loop),
@@ -128,7 +132,10 @@ export class Orchestrator extends Service {
     };
     this.reads = new Reads({ ...shared, poolAddress: (pool) => managers?.addressOf(pool) });
     const mayAct = (): boolean => store.holds();
-    const commands = commandsOf({ ...shared, reads: this.reads, mayAct });
+    const runner = new EffectRunner(env, this.#loop);
+    this.#runner = runner;
+    this.#erasures = new Erasures({ ...shared, runner });
+    const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
     ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
     this.#sources = new Sources({
@@ -136,8 +143,6 @@ export class Orchestrator extends Service {
       backends: this.#backends,
       loop: this.#loop,
     });
-    const runner = new EffectRunner(env, this.#loop);
-    this.#runner = runner;
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
     this.#submissions = new Submissions({ ...shared, ...settings.engine });
     const assertOpen = (): void => this.#assertOpen();
@@ -175,7 +180,9 @@ export class Orchestrator extends Service {
   protected async onStart(): Promise<void> {
     const { env, store, isCopy = false } = this.#parts;
     const { state } = this.#engine;
-    const recovered = await openInto(state, store, this.#storeEvents(), this.#clock.now());
+    const { logger } = this.#parts;
+    const events = { engine: this.#engine, loop: this.#loop, submissions: this.#submissions, logger };
+    const recovered = await openInto(state, store, storeEvents(events), this.#clock.now());
     this.#clock.startAt(recovered.at, recovered.skewMs);
     await this.sessions.archive.begin();
     this.reads.missingBlobFiles = recovered.missingBlobFiles?.length ?? 0;
@@ -314,27 +321,12 @@ export class Orchestrator extends Service {
     return this.#parts.store.checkpoint();
   }
 
-  #storeEvents() {
-    return {
-      durable: (seq: number) => this.#loop.onDurable(seq),
-      indexed: (uids: readonly { uid: string; seq: number }[]) => {
-        this.#submissions.noteEviction();
-        this.#loop.post({ type: 'indexed', uids });
-      },
-      space: (full: boolean) => {
-        this.#parts.logger?.warn(full ? 'the disk is full' : 'the disk has space again');
-        this.#loop.post({ type: 'space', full });
-      },
-      failed: (error: Error) => this.#loop.fail(storeFailure(error)),
-      ask: (uid: string) => this.#engine.state.jobs.get(uid)?.ask,
-    };
-  }
-
   #changed(changes: readonly Change[], now: number, tookMs: number): void {
     this.#effects.acknowledge(changes);
     this.#provisioning?.changed(changes);
     this.ends.changed(changes);
     this.reconciliation.changed(changes);
+    this.#erasures.changed(changes);
     const { observer } = this.#parts;
     observer?.changed(changes, now, this.#observed);
     observer?.committed?.(tookMs);
@@ -368,6 +360,7 @@ export class Orchestrator extends Service {
     this.#loop.durable(seq).then(() => {
       this.reconciliation.sweep();
       this.#effects.sweep(seq);
+      this.#erasures.sweep();
       this.#provisioning?.sweep();
     }, ignore);
   }

@@ -7,9 +7,9 @@ import { isJsonInSlices } from '../kit/json-parser.ts';
 import { inSlices } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import type { BlobPart } from '../model/composed.ts';
-import { errorInfo, OrchdError } from '../model/errors.ts';
+import { type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
 import { type AskRecord, uidOf } from '../model/records.ts';
-import { MAX_CHILDREN } from '../model/waiting.ts';
+import { MAX_CHILDREN, type RefusedChild } from '../model/waiting.ts';
 import { type Bodies, ownerOf } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
 import { type KeptState, keepState, type Lists, type StoredList, storedList } from './growing-lists.ts';
@@ -49,11 +49,11 @@ export class Outcomes {
   /** At once where the result needs no blob. A result that is not JSON is an error: it would break its readers. */
   recorded(outcome: ExecutionOutcome, ask: AskRecord): Outcome | Promise<Outcome> {
     if (outcome.ok === 'waits') return this.#waits(outcome, ask);
-    if (outcome.ok !== true) return outcome;
+    if (outcome.ok !== true) return this.#failed(outcome, ask);
     const { resultText, said } = outcome;
     if (said) return this.#said(said, outcome, ask);
-    const result = this.#bodies.inline(resultText);
-    if (result === undefined) return this.#stored(outcome);
+    const result = this.#bodies.inline(resultText, ownerOf(ask));
+    if (result === undefined) return this.#stored(outcome, ask);
     return isJson(resultText) ? succeeded(result, outcome) : NOT_JSON;
   }
 
@@ -64,11 +64,12 @@ export class Outcomes {
     if (children.length > MAX_CHILDREN) return TOO_MANY_CHILDREN;
     const { state, stored } = lists
       ? await this.#kept(() => this.#keepLists(lists, stateText, ask, continues))
-      : { state: await this.#keep(stateText), stored: [] };
+      : { state: await this.#keep(stateText, ask), stored: [] };
     const prepared = await this.#kept(() => this.#parts.children(ask, children, stored));
-    const refused = prepared.flatMap((each, at) =>
-      each instanceof OrchdError ? [{ id: idOf(children[at]), error: each.info() }] : [],
-    );
+    const refused: RefusedChild[] = [];
+    for (const [at, each] of prepared.entries())
+      if (each instanceof OrchdError)
+        refused.push({ id: idOf(children[at]), error: await this.sealed(each.info(), ask) });
     return {
       ...rest,
       state,
@@ -77,8 +78,20 @@ export class Outcomes {
     };
   }
 
-  async #keep(text: string): Promise<Body> {
-    return this.#bodies.inline(text) ?? (await this.#kept(() => this.#bodies.store(text)));
+  async #keep(text: string, ask: AskRecord): Promise<Body> {
+    const owner = ownerOf(ask);
+    return this.#bodies.inline(text, owner) ?? (await this.#kept(() => this.#bodies.store(text, owner)));
+  }
+
+  #failed(outcome: Failure, ask: AskRecord): Outcome | Promise<Outcome> {
+    if (outcome.ok !== false || ask.spec.session_id === undefined) return outcome;
+    return this.sealed(outcome.error, ask).then((error) => ({ ...outcome, error }));
+  }
+
+  /** The error as it is recorded; while the disk is full the outcome waits here. */
+  async sealed(error: ErrorInfo, { tenant, spec: { session_id: session } }: AskRecord): Promise<ErrorInfo> {
+    if (session === undefined) return error;
+    return this.#kept(() => this.#parts.bodies.seals.sealError(error, { tenant, session }));
   }
 
   #keepLists(
@@ -105,7 +118,7 @@ export class Outcomes {
       const list = kept ?? this.#sessionMessages(ask, from);
       return this.#bodies.append(list, values.slice(list?.values ?? 0), ownerOf(ask));
     });
-    const result = await this.#keep(success.resultText);
+    const result = await this.#keep(success.resultText, ask);
     return { ...succeeded(result, success), said: { messages, from } };
   }
 
@@ -122,10 +135,10 @@ export class Outcomes {
   }
 
   /** Puts a large result into a blob; while the disk is full the outcome waits here, and nothing is lost. */
-  async #stored(success: Success): Promise<Outcome> {
+  async #stored(success: Success, ask: AskRecord): Promise<Outcome> {
     const { resultText } = success;
     if (!(await inSlices(isJsonInSlices(resultText), this.#timers))) return NOT_JSON;
-    return succeeded(await this.#kept(() => this.#bodies.store(resultText)), success);
+    return succeeded(await this.#kept(() => this.#bodies.store(resultText, ownerOf(ask))), success);
   }
 
   /** Tries again while the disk is full. */
@@ -143,6 +156,7 @@ export class Outcomes {
 }
 
 type Success = Extract<ExecutionOutcome, { ok: true }>;
+type Failure = Exclude<ExecutionOutcome, { ok: true } | { ok: 'waits' }>;
 
 const NOT_JSON: Outcome = { ok: false, error: errorInfo('WORKER_PROTOCOL', 'the result is not JSON') };
 

@@ -5,7 +5,7 @@ import { excessOf, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../kit/depth.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { stableHash, stableHashInSlices } from '../kit/hash.ts';
 import { parseInstant } from '../kit/instant.ts';
-import { textInSlices } from '../kit/json-writer.ts';
+import { newMeter, textInSlices } from '../kit/json-writer.ts';
 import { type BodySize, inSlices, type Sliced, type SliceMeter } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
@@ -83,6 +83,31 @@ export function* prepareInSlices(
     request.job_id === undefined ? undefined : yield* stableHashInSlices(hashedPart(request), meter);
   const estimate = isInference(request) ? yield* estimateInSlices(payload, meter) : undefined;
   return draft(request, caller, { payloadText, hash, estimate, newId, maxTries });
+}
+
+export function* prepareAllInSlices(
+  requests: readonly SubmitRequest[],
+  caller: Caller,
+  newId: () => string,
+  maxTries: number,
+): Sliced<readonly (Prepared | OrchdError)[]> {
+  const prepared: (Prepared | OrchdError)[] = [];
+  const meter = newMeter();
+  for (const each of requests) {
+    try {
+      prepared.push(yield* prepareInSlices(each, caller, newId, maxTries, meter));
+    } catch (error) {
+      if (!(error instanceof OrchdError)) throw error;
+      prepared.push(error);
+    }
+  }
+  return prepared;
+}
+
+/** A job below another one is in its session, unless it names one: its payload is sealed with the key of that session. */
+export function inSession({ submission, payloadText }: Prepared, session: string | undefined): Prepared {
+  if (session !== undefined) submission.spec = { session_id: session, ...submission.spec };
+  return { submission, payloadText };
 }
 
 interface DraftParts {

@@ -1,12 +1,14 @@
 /**
- * Deletes jobs from the history that ended longer ago than `historyMs`, charges that were settled before `usageMs`, and
- * archived sessions whose retention is over.
+ * Deletes jobs from the history that ended longer ago than `historyMs`, charges that were settled before `usageMs`,
+ * archived sessions whose retention is over, and keys of sessions of which nothing is left.
  */
 import type { Store } from '../core/ports/store.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
+import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
+import { KeySweep } from './key-sweep.ts';
 import type { Loop } from './loop.ts';
 import type { RuntimeSettings } from './parts.ts';
 import type { SessionArchive } from './session-archive.ts';
@@ -21,6 +23,8 @@ type RetentionSettings = Pick<RuntimeSettings, 'historyMs' | 'usageMs'>;
 interface PurgeParts {
   readonly sessionArchive?: Pick<SessionArchive, 'purge'>;
   readonly logger?: Logger | undefined;
+  /** Without it, no key is dropped. */
+  readonly bodies?: Bodies;
 }
 
 export class Purge {
@@ -29,6 +33,7 @@ export class Purge {
   readonly #clock: BrainClock;
   readonly #settings: RetentionSettings;
   readonly #more: PurgeParts;
+  readonly #keys: KeySweep | undefined;
   readonly #monotonic: () => number;
   #countedAt: number;
   #running = false;
@@ -48,6 +53,7 @@ export class Purge {
     this.#store = store;
     this.#clock = clock;
     this.#settings = settings;
+    this.#keys = more.bodies && new KeySweep(loop, store, more.bodies);
   }
 
   /** Counts the rest of a purge down by the time that this brain has run; returns whether it is over. */
@@ -80,6 +86,7 @@ export class Purge {
       await this.#deleteOld(now);
       await this.#dropCharges(now - this.#settings.usageMs);
       await this.#more.sessionArchive?.purge(now);
+      await this.#keys?.run();
     } finally {
       this.#running = false;
     }

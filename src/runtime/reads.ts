@@ -44,6 +44,7 @@ import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } fro
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
 import { routeView } from './route-view.ts';
+import { withErrors } from './sealed-errors.ts';
 import type { SessionArchive } from './session-archive.ts';
 import { SessionReads } from './session-reads.ts';
 import { type StatusView, statusView } from './status.ts';
@@ -93,8 +94,8 @@ export class Reads {
   /** A job with its result, and with its payload if that is not a blob, from memory or history. */
   async job(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
     const { job, payload, result } = await this.#found(jobId, tenant);
-    const shown = typeof payload === 'string' ? { ...job, payload: JSON.parse(payload) } : job;
-    return this.#withValue(shown, result);
+    const text = typeof payload === 'string' ? await this.#parts.bodies.readable(payload) : undefined;
+    return this.#withValue(text === undefined ? job : { ...job, payload: JSON.parse(text) }, result);
   }
 
   async jobState(jobId: string, tenant = DEFAULT_TENANT): Promise<JobState> {
@@ -116,13 +117,16 @@ export class Reads {
 
   /** For runtime/ only: a job whose last change is durable, as it is now, with its result as text. */
   async entryWithResult(entry: JobEntry): Promise<JobWithResult> {
-    const job = this.entryNow(entry);
+    const job = await withErrors(this.#parts.bodies.seals, this.entryNow(entry), entry);
     return { job, result: await this.#text(entry.job.result) };
   }
 
   /** For runtime/ only: a job whose last change is durable, as it is now, with its result. */
-  entryWithValue(entry: JobEntry): Promise<JobView> {
-    return this.#withValue(this.entryNow(entry), entry.job.result);
+  async entryWithValue(entry: JobEntry): Promise<JobView> {
+    return this.#withValue(
+      await withErrors(this.#parts.bodies.seals, this.entryNow(entry), entry),
+      entry.job.result,
+    );
   }
 
   /** For runtime/ only. Synchronous: the view of a job whose last change is durable, without its result. */
@@ -348,21 +352,24 @@ export class Reads {
     const uid = uidFor(tenant, jobId);
     const entry = engine.state.jobs.get(uid);
     if (entry) {
-      const found = { job: this.entryNow(entry), payload: entry.ask.payload, result: entry.job.result };
+      const found = { view: this.entryNow(entry), payload: entry.ask.payload, result: entry.job.result };
+      const job = await withErrors(this.#parts.bodies.seals, found.view, entry);
       await loop.durable(entry.seq);
-      return found;
+      return { ...found, job };
     }
     const bundle = await store.history.get(uid);
     if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
-    return { job: viewOfBundle(bundle), payload: bundle.ask.payload, result: bundle.job.result };
+    const job = await withErrors(this.#parts.bodies.seals, viewOfBundle(bundle), bundle);
+    return { job, payload: bundle.ask.payload, result: bundle.job.result };
   }
 
   async #text(body: Body | undefined): Promise<BodyText | undefined> {
-    const { bodies } = this.#parts;
-    return body === undefined ? undefined : (bodies.large.valueOf(body) ?? (await bodies.read(body)));
+    if (body === undefined) return undefined;
+    return this.#parts.bodies.large.valueOf(body) ?? this.#parts.bodies.readable(body);
   }
 
   async #withValue(job: JobView, body: Body | undefined): Promise<JobView> {
-    return body === undefined ? job : { ...job, result: JSON.parse(await this.#parts.bodies.read(body)) };
+    const text = body === undefined ? undefined : await this.#parts.bodies.readable(body);
+    return text === undefined ? job : { ...job, result: JSON.parse(text) };
   }
 }

@@ -20,6 +20,11 @@ export class RecentTexts {
     return text;
   }
 
+  clear(): void {
+    this.#texts.clear();
+    this.#chars = 0;
+  }
+
   add(ref: BlobRef, text: string): void {
     if (text.length > MAX_TEXT_CHARS) return;
     const name = JSON.stringify(ref);

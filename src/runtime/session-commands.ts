@@ -6,6 +6,7 @@ import { MAX_PREFERENCES_CHARS, type SessionMetadata, type SessionView } from '.
 import type { SessionRecord } from '../model/records.ts';
 import type { Bodies, BodyOwner } from './bodies.ts';
 import { Commands } from './command-order.ts';
+import type { Erasures } from './erasures.ts';
 import type { Loop } from './loop.ts';
 import type { Reads } from './reads.ts';
 import type { SessionArchive } from './session-archive.ts';
@@ -21,18 +22,21 @@ export interface SessionCommandParts {
   readonly bodies: Bodies;
   readonly reads: Reads;
   readonly sessionArchive: SessionArchive;
+  readonly erasures: Erasures;
 }
 
 export class SessionCommands extends Commands {
   readonly #bodies: Bodies;
   readonly #reads: Reads;
   readonly archive: SessionArchive;
+  readonly #erasures: Erasures;
 
-  constructor({ loop, engine, bodies, reads, sessionArchive }: SessionCommandParts) {
+  constructor({ loop, engine, bodies, reads, sessionArchive, erasures }: SessionCommandParts) {
     super(loop, engine);
     this.#bodies = bodies;
     this.#reads = reads;
     this.archive = sessionArchive;
+    this.#erasures = erasures;
   }
 
   async create(tenant: string, id: string, { metadata, messages = [] }: NewSession): Promise<SessionView> {
@@ -76,13 +80,14 @@ export class SessionCommands extends Commands {
   }
 
   /**
-   * Cancels the jobs of the session and ends it, also where it is archived; resolves when all of that is durable. With
-   * `keepsBudget` its budget stays, with what was used of it.
+   * Cancels the jobs of the session and ends it, also where it is archived; resolves when all of that is durable, and nobody
+   * can read its texts any more. With `keepsBudget` its budget stays, with what was used of it.
    */
-  remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
-    return this.archive.delete(tenant, id, async (lookup) => {
+  async remove(tenant: string, id: string, by: string, keepsBudget = false): Promise<void> {
+    await this.archive.delete(tenant, id, async (lookup) => {
       await this.order({ type: 'forget-session', tenant, id, by, keepsBudget, lookup });
     });
+    await this.#erasures.whenErased({ tenant, session: id });
   }
 
   #view(record: SessionRecord): Promise<SessionView> {

@@ -13,7 +13,7 @@ import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { newMeter } from '../kit/json-writer.ts';
-import { inSlices, nextTurn, type OwnTurns, ownTurns, type Sliced } from '../kit/slices.ts';
+import { inSlices, nextTurn, type OwnTurns, ownTurns } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import type { Composition } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
@@ -21,7 +21,7 @@ import type { Submitted } from '../model/http/jobs.ts';
 import { type AskRecord, DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { SubmitRequest } from '../model/submit.ts';
 import { traceBelow } from '../model/trace.ts';
-import type { Bodies } from './bodies.ts';
+import type { Bodies, TextOwner } from './bodies.ts';
 import { composedPayload, type StoredList } from './growing-lists.ts';
 import { knownEnds } from './known-ends.ts';
 import type { Loop } from './loop.ts';
@@ -29,8 +29,10 @@ import type { ObservedState, Observer } from './observer.ts';
 import {
   type Caller,
   type DraftSubmission,
+  inSession,
   type Prepared,
   prepare,
+  prepareAllInSlices,
   prepareInSlices,
   withPayload,
 } from './prepare.ts';
@@ -213,7 +215,9 @@ export class Submissions {
       const ready =
         each instanceof OrchdError
           ? each
-          : await orRefusal<Ready>(() => this.#store(each, bytes, composedPayload(payload, stored)));
+          : await orRefusal<Ready>(() =>
+              this.#store(inSession(each, spec.session_id), bytes, composedPayload(payload, stored)),
+            );
       if (!(ready instanceof OrchdError) && 'submission' in ready) checked.push(ready);
       jobs.push('submission' in ready ? ready.submission : ready);
     }
@@ -277,7 +281,7 @@ export class Submissions {
     composition?: Composition,
   ): Submission | Promise<CheckedSubmission> {
     const { bodies, engine, sessionArchive } = this.#parts;
-    const inline = bodies.inline(payloadText);
+    const inline = bodies.inline(payloadText, textOwner(submission));
     if (submission.spec.session_id !== undefined) submission.session = sessionArchive.withoutLook;
     const callerChoseId = submission.hash !== undefined;
     // On a full disk a job that cannot be a duplicate is refused without a lookup: the space left is for jobs that
@@ -314,8 +318,10 @@ export class Submissions {
       (submission.spec.key !== undefined &&
         state.roster.byKey(submission.tenant, submission.spec.key) !== undefined);
     const refused = isDuplicate || submission.payloadBytes > maxPayloadBytes || state.full;
-    const isComposed = composition && bodies.inline(payloadText) === undefined;
-    const store = (): Promise<Body> => (isComposed ? bodies.compose(composition) : bodies.store(payloadText));
+    const owner = textOwner(submission);
+    const isComposed = composition && !bodies.fitsInline(payloadText, owner);
+    const store = (): Promise<Body> =>
+      isComposed ? bodies.compose(composition, owner) : bodies.store(payloadText, owner);
     const payload = refused ? undefined : await (bytes?.spend(payloadText.length, store) ?? store());
     withPayload(submission, payload, known);
     return { submission, uid, evictions };
@@ -367,21 +373,4 @@ export class Submissions {
   }
 }
 
-function* prepareAllInSlices(
-  requests: readonly SubmitRequest[],
-  caller: Caller,
-  newId: () => string,
-  maxTries: number,
-): Sliced<readonly (Prepared | OrchdError)[]> {
-  const prepared: (Prepared | OrchdError)[] = [];
-  const meter = newMeter();
-  for (const each of requests) {
-    try {
-      prepared.push(yield* prepareInSlices(each, caller, newId, maxTries, meter));
-    } catch (error) {
-      if (!(error instanceof OrchdError)) throw error;
-      prepared.push(error);
-    }
-  }
-  return prepared;
-}
+const textOwner = ({ tenant, spec }: Submission): TextOwner => ({ tenant, session: spec.session_id });

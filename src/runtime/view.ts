@@ -8,6 +8,7 @@ import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
 import { startHints } from '../core/workers/forecast.ts';
+import type { ErrorInfo } from '../model/errors.ts';
 import type { AttemptView, JobBudget, JobCost, JobView, JobWait } from '../model/http/jobs.ts';
 import type { Bill } from '../model/price.ts';
 import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
@@ -70,7 +71,7 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   if (job.paused && !isTerminal(job.state)) view.paused = { ...job.paused };
   if (job.cancel) view.cancel_requested = true;
   if (job.reason) view.reason = job.reason;
-  if (job.error) view.error = job.error;
+  if (job.error) view.error = errorView(job.error);
   return view;
 }
 
@@ -105,12 +106,17 @@ function attemptView(attempt: AttemptRecord): AttemptView {
   };
   if (attempt.model !== undefined) view.model = attempt.model;
   if (attempt.outcome) view.outcome = attempt.outcome;
-  if (attempt.error) view.error = attempt.error;
+  if (attempt.error) view.error = errorView(attempt.error);
   if (attempt.acceptedAt !== undefined) view.accepted_at = attempt.acceptedAt;
   if (attempt.endedAt !== undefined) view.ended_at = attempt.endedAt;
   if (attempt.usage) view.usage = usageView(attempt.usage);
   if (attempt.bill) view.cost = billView(attempt.bill);
   return view;
+}
+
+/** Without what is sealed: reads.ts opens it for those who ask for one job. */
+function errorView({ sealed, ...error }: ErrorInfo): ErrorInfo {
+  return error;
 }
 
 function billView({ reserved, isBound, cost, basis }: Bill): NonNullable<AttemptView['cost']> {

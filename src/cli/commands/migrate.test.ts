@@ -73,6 +73,7 @@ test('a report says what was copied, or that it had already been copied', () => 
     bodies: 4,
     bodyBytes: 5,
     others: 6,
+    keys: 0,
     charges: 7,
     sessions: 8,
     hash: 'abc',

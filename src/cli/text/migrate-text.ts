@@ -36,11 +36,11 @@ export const progressText = ({ doing, jobs, of }: MigrationProgress): string =>
   `${doing === 'copy' ? 'copied' : 'read back'} ${jobs} of ${of} jobs`;
 
 export function reportText(report: MigrationReport): string {
-  const { from, to, live, ended, attempts, bodies, bodyBytes, others, charges, sessions } = report;
+  const { from, to, live, ended, attempts, bodies, bodyBytes, others, charges, sessions, keys } = report;
   const { seq, epoch, already, hash } = report;
   return [
     already ? `Everything in ${from} is already in ${to}; nothing was written.` : `Copied ${from} to ${to}.`,
-    `${live} live and ${ended} ended jobs with ${attempts} attempts, ${bodies} bodies (${bodyBytes} bytes), ${others} other records, ${charges} charges, ${sessions} archived sessions`,
+    `${live} live and ${ended} ended jobs with ${attempts} attempts, ${bodies} bodies (${bodyBytes} bytes), ${others} other records, ${charges} charges, ${sessions} archived sessions, ${keys} keys of sessions`,
     `everything up to change ${seq}; the next brain starts with an epoch above ${epoch}`,
     `read back and compared, with equal hashes: ${hash}`,
   ].join('\n');

@@ -35,9 +35,8 @@ export function admitChildren(turn: Turn, parent: JobEntry, children: readonly N
 
 function below(turn: Turn, parent: JobEntry, child: NewJob): NewJob {
   const { ask } = parent;
-  // The tokens of a call of a model count in the session of the job that waits for it.
-  const session =
-    child.spec.session_id ?? (child.spec.type === 'inference' ? ask.spec.session_id : undefined);
+  // Its tokens count in the session of the job that waits for it, and its texts are erased with that session.
+  const session = child.spec.session_id ?? ask.spec.session_id;
   const spec = { ...child.spec, parent_id: ask.id, ...(session !== undefined && { session_id: session }) };
   // A child cannot be sent again: what was found of its session counts, even if sessions have left memory since.
   const lookup = child.session && { ...child.session, left: turn.state.sessions.left };

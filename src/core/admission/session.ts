@@ -7,6 +7,7 @@ import type { SaidMessages } from '../ports/backend.ts';
 import type { SessionLookup } from '../ports/new-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
+import { eraseText } from './erasure.ts';
 import { forgetSpent, sessionBudget } from './quota.ts';
 import { checkRoom, findSession, restoreSession } from './session-archive.ts';
 import type { Submission } from './submission.ts';
@@ -133,8 +134,9 @@ export function assertSession(turn: Turn, tenant: string, id: string, lookup?: S
 }
 
 /**
- * Deletes a session. With `keepsBudget`, one that has a budget, of its own or by a limit, is emptied instead: its budget and
- * what was used of it stay, so that a caller who may not set budgets cannot remove one.
+ * Deletes a session, and orders the erasure of its texts. With `keepsBudget`, one that has a budget, of its own or by a
+ * limit, is emptied instead: its budget and what was used of it stay, so that a caller who may not set budgets cannot
+ * remove one.
  */
 export function forgetSession(
   turn: Turn,
@@ -144,6 +146,7 @@ export function forgetSession(
   lookup?: SessionLookup,
 ): void {
   const known = assertSession(turn, tenant, id, lookup);
+  eraseText(turn, tenant, id);
   if (keepsBudget && (known.tokenBudget ?? sessionBudget(turn, tenant, id)) !== undefined)
     return put(turn, { ...newSession(turn, tenant, id), ...budgetOf(known) }, 'deleted');
   turn.put('session', scoped(tenant, id), null, 'deleted');

@@ -6,6 +6,7 @@
  *     attempt only adds the fact that jobs are to be admitted, and the engine admits them in the same turn.
  */
 
+import { isSealed, sealedBytes } from '../../kit/seal.ts';
 import { INLINE_BODY_BYTES } from '../../model/body.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import { wait, wake } from '../../model/moves.ts';
@@ -68,7 +69,8 @@ export function wakeJobs(turn: Turn, atMost: number): void {
 export function answerJob(turn: Turn, uid: string, step: number, answer: string): JobEntry {
   const entry = turn.state.jobs.get(uid);
   if (!entry) throw new OrchdError('NOT_FOUND', `there is no job "${uid}"`);
-  if (Buffer.byteLength(answer) > INLINE_BODY_BYTES)
+  const most = isSealed(answer) ? sealedBytes(INLINE_BODY_BYTES) : INLINE_BODY_BYTES;
+  if (Buffer.byteLength(answer) > most)
     throw new OrchdError('INVALID_PARAMS', `an answer has at most ${INLINE_BODY_BYTES} bytes`);
   const { state, wait: record } = entry.job;
   if (state !== 'waiting' || record?.step !== step)

@@ -1,6 +1,7 @@
 /** Events of sessions, and of the limits that callers share. */
 import type { LimitSpec } from '../../model/limit-records.ts';
 import { DEFAULT_TENANT, type SessionRecord } from '../../model/records.ts';
+import { eraseUnused, noteErased } from '../admission/erasure.ts';
 import { reserveLive, setKeyLimits, setLimits } from '../admission/quota.ts';
 import {
   assertSession,
@@ -53,6 +54,10 @@ export type SessionEvent =
       /** What was found in the archive, if the session was not in memory. */
       readonly lookup?: SessionLookup;
     }
+  /** Nothing of the session is in the history; its key is to be dropped if there is no session of this name either. */
+  | { readonly type: 'erase-unused'; readonly tenant: string; readonly id: string }
+  /** The key of a deleted session is gone; `id` and `n` are those of its erasure record. */
+  | { readonly type: 'erased'; readonly id: string; readonly n: number }
   | {
       readonly type: 'limits';
       readonly limits: readonly LimitSpec[];
@@ -92,6 +97,8 @@ export const sessions = {
     for (const entry of jobs.toReversed()) cancelOne(turn, entry, by);
     return { isPartial: !isAll };
   }),
+  'erase-unused': (turn, { tenant, id }) => eraseUnused(turn, tenant, id),
+  erased: (turn, { id, n }) => noteErased(turn, id, n),
   limits: needsDiskSpace((turn, { limits, by, tenant = DEFAULT_TENANT }) =>
     setLimits(turn, tenant, limits, by),
   ),

@@ -10,6 +10,7 @@ import type {
   RecordKind,
   RecordKinds,
 } from '../../model/records.ts';
+import type { SessionKeys } from './keys.ts';
 import type { LedgerReads } from './ledger.ts';
 import type { SessionArchive } from './sessions.ts';
 
@@ -167,6 +168,8 @@ export interface Store {
   readBlob(ref: BlobRef): Promise<Buffer>;
   /** True where the blobs that this one needs lie so far apart that their text should be written anew. */
   isScattered(ref: BlobRef): boolean;
+  /** The keys with which the bodies of sessions are sealed. */
+  readonly keys: SessionKeys;
   readonly history: HistoryReads;
   /** The charges of all closed attempts, also of those that jobs no longer list and of jobs that were purged. */
   readonly ledger: LedgerReads;

@@ -95,6 +95,7 @@ export class State {
     route: new Table(),
     batch: this.batches,
     failed_dependency: new Table(),
+    erasure: new Table(),
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();

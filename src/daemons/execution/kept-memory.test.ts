@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { FaultyDisk } from '../../../test/fakes/faulty-disk.ts';
 import type { MemoryDisk } from '../../../test/fakes/memory-disk.ts';
-import type { Env } from '../../kit/env/env.ts';
+import type { Env, Timers } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { createLogger } from '../../kit/logger.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -21,13 +21,15 @@ const FILE = join(FOLDER, KEPT_FILES.records);
 const CALL = { seat: 's', model: 'm', tag: 't', timeoutMs: 1000 };
 const who = { owner: 'me', epoch: 1 };
 
-/** One process of an executor, whose engine ends by order. Timers run at the end of the turn. */
+/** One process of an executor, whose engine ends by order. Timers run at the end of the turn; long ones by order. */
 class Kit {
   readonly faulty: FaultyDisk;
   readonly kept: KeptMemory;
   readonly executions: Executions;
   readonly runs: PromiseWithResolvers<ExecutionResult>[] = [];
   readonly lines: string[];
+  /** What waits for longer than a minute. */
+  later: (() => void)[] = [];
 
   private constructor(faulty: FaultyDisk, kept: KeptMemory, env: Env, lines: string[]) {
     this.faulty = faulty;
@@ -54,11 +56,13 @@ class Kit {
   static async open(memory?: MemoryDisk): Promise<Kit> {
     const faulty = new FaultyDisk(memory);
     const lines: string[] = [];
-    const env: Env = {
-      ...realEnv(),
-      disk: faulty.disk,
-      timers: { after: (_, run) => clearing(setImmediate(run)), soon: setImmediate },
+    const later: (() => void)[] = [];
+    const after: Timers['after'] = (ms, run) => {
+      if (ms <= 60_000) return clearing(setImmediate(run));
+      later.push(run);
+      return () => undefined;
     };
+    const env: Env = { ...realEnv(), disk: faulty.disk, timers: { after, soon: setImmediate } };
     const logger = createLogger({ write: (line) => lines.push(line), now: () => 0 });
     const kept = await KeptMemory.open({
       env,
@@ -67,7 +71,9 @@ class Kit {
       queueOwner: 'queue',
       maxLogBytes: 100_000,
     });
-    return new Kit(faulty, kept, env, lines);
+    const kit = new Kit(faulty, kept, env, lines);
+    kit.later = later;
+    return kit;
   }
 
   /** What the next process finds, if this one dies now. */
@@ -130,6 +136,29 @@ test('a result is told once it is durable', async () => {
   kit.faulty.held.resolve();
   await turn();
   assert.deepEqual([execution.outcome?.ok, execution.log.closed], [true, true]);
+});
+
+test('what was said is gone from the disk some time after its acknowledgement', async () => {
+  const kit = await Kit.open();
+  await kit.begun('a');
+  await kit.begun('b');
+  kit.runs[0]?.resolve({ text: 'a secret' });
+  kit.runs[1]?.resolve({ text: 'another' });
+  await turn();
+  kit.executions.acknowledge(who, 'a');
+  await turn();
+  const text = (): string => String(kit.faulty.memory.files.get(FILE));
+  assert.match(text(), /a secret/);
+  for (const run of kit.later.splice(0)) run();
+  await turn();
+  assert.doesNotMatch(text(), /a secret/);
+  assert.match(text(), /another/);
+  assert.deepEqual(
+    [...kit.faulty.memory.files.keys()].filter((path) => path.endsWith('.tmp')),
+    [],
+  );
+  const next = await kit.next();
+  assert.deepEqual([next.state('a'), next.state('b')], ['forgotten', 'ended']);
 });
 
 test('no request waits for the flush of an acknowledgement, which is durable soon, or when the process ends', async () => {

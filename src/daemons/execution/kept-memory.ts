@@ -24,6 +24,8 @@ const NUMBERS_OF_A_LIFE = 1_000_000_000;
 const FULL_RETRY_MS = 1000;
 /** A record that nobody waits for is written after this time at the latest. */
 const LAZY_MS = 1000;
+/** A result that is no longer kept is gone from the disk after this time at the latest, and what else was said in its call. */
+const GONE_MS = 600_000;
 
 export class KeptMemory implements TokenJournal {
   readonly memory: TokenMemory;
@@ -31,6 +33,7 @@ export class KeptMemory implements TokenJournal {
   readonly #folder: KeptFolder;
   readonly #stop = new AbortController();
   #cancelLazyFlush: Cancel | undefined;
+  #cancelCompaction: Cancel | undefined;
 
   private constructor({ env, maxLogBytes, limits }: KeptMemoryOptions, folder: KeptFolder) {
     this.#env = env;
@@ -127,6 +130,7 @@ export class KeptMemory implements TokenJournal {
   async close(): Promise<void> {
     this.#stop.abort();
     this.#cancelLazyFlush?.();
+    this.#cancelCompaction?.();
     await this.#folder.close();
   }
 
@@ -136,6 +140,10 @@ export class KeptMemory implements TokenJournal {
     this.#cancelLazyFlush ??= this.#env.timers.after(LAZY_MS, () => {
       this.#cancelLazyFlush = undefined;
       log.flushLazy();
+    });
+    this.#cancelCompaction ??= this.#env.timers.after(GONE_MS, () => {
+      this.#cancelCompaction = undefined;
+      log.compact();
     });
   }
 

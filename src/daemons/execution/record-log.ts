@@ -8,7 +8,8 @@
  *     only to a process that reads it again.
  * R4  A record that nobody waits for makes no flush of its own, so that it never keeps another one waiting: it goes with the
  *     next flush, or when `flushLazy` is called.
- * R5  Once the file has grown to a multiple of what lived at the last compaction, it is replaced by a new one.
+ * R5  Once the file has grown to a multiple of what lived at the last compaction, or somebody asks for it, it is replaced
+ *     by a new one.
  */
 import { dirname } from 'node:path';
 import { type Disk, type DiskFile, diskErrorCode } from '../../kit/env/env.ts';
@@ -56,6 +57,7 @@ export class RecordLog<R extends object> {
   readonly #waiting: Pending<R>[] = [];
   #flushing: Promise<void> | undefined;
   #isClosed = false;
+  #mustCompact = false;
 
   private constructor(options: RecordLogOptions<R>, written: WrittenFile) {
     this.#options = options;
@@ -101,6 +103,13 @@ export class RecordLog<R extends object> {
     if (this.#waiting.length > 0) this.#flushing ??= this.#flushAll();
   }
 
+  /** Replaces the file by one with the live records alone: what is no longer kept is then not on the disk either. */
+  compact(): void {
+    if (this.#failure || this.#isClosed) return;
+    this.#mustCompact = true;
+    this.#flushing ??= this.#flushAll();
+  }
+
   /** Writes what has been appended, and closes the file. */
   async close(): Promise<void> {
     this.flushLazy();
@@ -110,11 +119,11 @@ export class RecordLog<R extends object> {
   }
 
   async #flushAll(): Promise<void> {
-    while (this.#waiting.length > 0) {
+    while (this.#waiting.length > 0 || this.#mustCompact) {
       const { batch, lines } = this.#takeBatch();
       try {
-        await this.#flush(batch, lines);
-        await this.#compactWhereLarge();
+        if (batch.length > 0) await this.#flush(batch, lines);
+        await this.#compactWhereNeeded();
       } catch (error) {
         this.#fail(error, batch);
       }
@@ -166,9 +175,11 @@ export class RecordLog<R extends object> {
     this.#hasRest = false;
   }
 
-  async #compactWhereLarge(): Promise<void> {
+  async #compactWhereNeeded(): Promise<void> {
     const { minCompactBytes = MIN_COMPACT_BYTES, disk, path } = this.#options;
-    if (this.#end < Math.max(minCompactBytes, GROWTH * this.#compactedBytes)) return;
+    const isLarge = this.#end >= Math.max(minCompactBytes, GROWTH * this.#compactedBytes);
+    if (!isLarge && !this.#mustCompact) return;
+    this.#mustCompact = false;
     let written: WrittenFile;
     try {
       written = await writeLive(this.#options);
@@ -189,6 +200,7 @@ export class RecordLog<R extends object> {
 
   #fail(error: unknown, batch: readonly Pending<R>[]): void {
     this.#failure = new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
+    this.#mustCompact = false;
     this.#failed.resolve(this.#failure);
     for (const { reject } of [...batch, ...this.#waiting.splice(0)]) reject(this.#failure);
   }

@@ -8,6 +8,7 @@ import { ARCHIVE_PROMISES } from './archive-promises.ts';
 import { BLOB_PROMISES } from './blob-promises.ts';
 import { HISTORY_PROMISES } from './history-promises.ts';
 import { KEPT_PROMISES } from './kept-promises.ts';
+import { KEY_PROMISES } from './key-promises.ts';
 import { LEASE_PROMISES } from './lease-promises.ts';
 import { LEDGER_PROMISES } from './ledger-promises.ts';
 import { LOG_PROMISES, replays } from './log-promises.ts';
@@ -23,6 +24,7 @@ const PROMISES = [
   ...NAME_PROMISES,
   ...LEASE_PROMISES,
   ...KEPT_PROMISES,
+  ...KEY_PROMISES,
   ...OPENING_PROMISES,
   ...ARCHIVE_PROMISES,
 ];

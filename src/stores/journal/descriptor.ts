@@ -24,9 +24,15 @@ export const journal: StoreDescriptor = {
         logger?.warn('the data folder needs attention', { reason: message, ...fields }),
     }),
   parts: (folder) => {
-    const { log, parts, blobs, history } = paths(resolve(folder));
+    const { log, parts, blobs, keys, history } = paths(resolve(folder));
     // The rows that SQLite has not moved into the file itself yet are beside it.
-    return { log: [log], checkpoints: [parts], blobs: [blobs], history: [history, `${history}-wal`] };
+    return {
+      log: [log],
+      checkpoints: [parts],
+      blobs: [blobs],
+      keys: [keys],
+      history: [history, `${history}-wal`],
+    };
   },
   migration: {
     form: PLACE_FORMS.journal.form,

@@ -44,6 +44,7 @@ import { ledgerOf } from './history/ledger.ts';
 import { MendedBackground } from './history/mended.ts';
 import { rebuildHistory } from './history/rebuild.ts';
 import { RecoveredCharges } from './history/recovered-charges.ts';
+import { KeyFile } from './key-file.ts';
 import { blobName, type Paths, paths } from './layout.ts';
 import { encodeChange } from './log/codec.ts';
 import { LOG_LIMITS, type LogLimits, LogWriter } from './log/writer.ts';
@@ -97,6 +98,7 @@ export class JournalStore implements Store {
   readonly #paths: Paths;
   readonly #background: Background;
   readonly #blobs: Blobs;
+  readonly keys: KeyFile;
   readonly #space: DiskSpace;
   /** Set when the opening begins: the disk may be full before it ends. */
   #events: StoreEvents | undefined;
@@ -109,10 +111,9 @@ export class JournalStore implements Store {
     this.#options = options;
     this.#paths = paths(options.folder);
     this.#space = new DiskSpace((isFull) => this.#events?.space(isFull));
-    this.#blobs = new Blobs(env, this.#paths.blobs, {
-      diskFull: this.#space.reportOf('blobs'),
-      failed: (error) => this.#opened?.events.failed(error),
-    });
+    const failed = (error: Error): void => this.#opened?.events.failed(error);
+    this.#blobs = new Blobs(env, this.#paths.blobs, { diskFull: this.#space.reportOf('blobs'), failed });
+    this.keys = new KeyFile(env, this.#paths.keys, { failed, warn: (message) => this.#warn(message) });
     this.#background = new MendedBackground(options.background(this.#paths), (text) => this.#warn(text));
   }
 
@@ -252,6 +253,7 @@ export class JournalStore implements Store {
     const indexedUpTo = await this.#fillHistory(history, recovered, keptSince);
     blobUse.opened(indexedUpTo);
     const missingBlobFiles = await this.#openBlobs(blobUse);
+    await this.keys.open();
     const limits = this.#options.limits ?? LOG_LIMITS;
     const logEvents = {
       durable: (seq: number) => {
@@ -395,6 +397,7 @@ export class JournalStore implements Store {
   async #release(lock: Lock | undefined): Promise<void> {
     await this.#background.close();
     await this.#blobs.close();
+    await this.keys.close();
     await lock?.release();
   }
 }

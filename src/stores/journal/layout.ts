@@ -14,6 +14,7 @@ export const paths = (folder: string) => ({
   log: join(folder, 'log'),
   spare: join(folder, 'log', SPARE),
   blobs: join(folder, 'blobs'),
+  keys: join(folder, 'session-keys'),
   history: join(folder, 'history.sqlite'),
   moving: join(folder, 'moving.json'),
   temporaryMoving: join(folder, 'moving.tmp'),

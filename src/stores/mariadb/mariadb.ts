@@ -33,6 +33,7 @@ import { putBlob, readBlob } from './blobs.ts';
 import { dropCharges, TableLedger } from './charges.ts';
 import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
+import { TableKeys } from './keys.ts';
 import { brainOf, confirmLead, type EpochRow, recoverJobs, recoverOthers, takeOver } from './recover.ts';
 import { dropUnnamedBodies, trimAudit } from './retention.ts';
 import { TableArchive } from './sessions.ts';
@@ -72,6 +73,7 @@ export class MariaDbStore implements Store {
   readonly history: HistoryReads;
   readonly ledger: LedgerReads;
   readonly sessions: SessionArchive;
+  readonly keys: TableKeys;
   readonly #env: Env;
   readonly #options: MariaDbOptions;
   readonly #writes: SharedConnection;
@@ -109,6 +111,7 @@ export class MariaDbStore implements Store {
     this.history = new TableHistory(this.#reads);
     this.ledger = new TableLedger(this.#sums);
     this.sessions = new TableArchive(this.#reads, this.#archive, () => this.#epoch);
+    this.keys = new TableKeys(this.#reads, env.random, () => this.#epoch);
   }
 
   get overloaded(): boolean {

@@ -240,4 +240,18 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     `UPDATE orchestrator_jobs SET root_id = JSON_VALUE(ask, '$.ancestors[0]'), updated_at = updated_at
       WHERE root_id IS NULL AND INSTR(ask, '"ancestors":["') > 0`,
   ],
+  [
+    // A leader of an older version would read sealed bodies as they are, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    `CREATE TABLE IF NOT EXISTS orchestrator_session_keys (
+      n BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+      key_id ${NAME(64)} NOT NULL,
+      tenant ${NAME(CHARS.tenant)} NOT NULL,
+      session_id ${NAME(CHARS.text)} NOT NULL,
+      secret BINARY(32) NOT NULL,
+      UNIQUE KEY by_id (key_id),
+      UNIQUE KEY by_owner (tenant, session_id)
+    ) ${TABLE}`,
+  ],
 ];

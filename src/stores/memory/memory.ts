@@ -2,6 +2,7 @@
  * The reference store: everything is in a Medium, which outlives the stores opened on it as a disk would. For tests,
  * and for programs that need no persistence. It is the shortest complete implementation of the Store port.
  */
+import type { SessionKeys } from '../../core/ports/keys.ts';
 import type { LedgerReads } from '../../core/ports/ledger.ts';
 import type { SessionArchive } from '../../core/ports/sessions.ts';
 import type {
@@ -23,6 +24,7 @@ import type { Change } from '../../model/records.ts';
 import { ArchivedSessions } from '../archived-sessions.ts';
 import { Charges, chargeIn } from '../charges.ts';
 import { EndedJobs } from '../ended-jobs.ts';
+import { KeyMedium, MemoryKeys } from './keys.ts';
 
 interface MemoryRef extends BlobRef {
   /** Index in Medium.blobs. */
@@ -33,6 +35,7 @@ interface MemoryRef extends BlobRef {
 export class Medium {
   readonly changes: Change[] = [];
   readonly blobs: string[] = [];
+  readonly keys = new KeyMedium();
   readonly history = new EndedJobs();
   readonly charges = new Charges();
   readonly sessions = new ArchivedSessions();
@@ -46,6 +49,7 @@ export class Medium {
 export class MemoryStore implements Store {
   readonly capabilities: StoreCapabilities = { secondOpener: 'epoch' };
   readonly overloaded = false;
+  readonly keys: SessionKeys;
   readonly #medium: Medium;
   readonly #timers: Timers;
   /** The value of Medium.openings when this store opened it. */
@@ -63,6 +67,7 @@ export class MemoryStore implements Store {
   constructor(timers: Timers, medium = new Medium()) {
     this.#timers = timers;
     this.#medium = medium;
+    this.keys = new MemoryKeys(this.#medium.keys, () => this.#assertNotFenced());
   }
 
   get history(): HistoryReads {

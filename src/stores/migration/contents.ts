@@ -1,4 +1,5 @@
 /** The two sides of a migration: the contents of the source, and the target they are written to. */
+import type { SessionKey } from '../../core/ports/keys.ts';
 import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
@@ -12,6 +13,9 @@ export const JOBS_PER_PAGE = 200;
 export const SESSIONS_PER_PAGE = 200;
 /** Number of charges that are read at once. */
 export const CHARGES_PER_PAGE = 500;
+
+/** Number of keys that are read at once. */
+export const KEYS_PER_PAGE = 500;
 
 /** The state of a store as a whole, beside its records. */
 export interface StoreHead {
@@ -55,6 +59,8 @@ export interface StoreContents {
   charges(): AsyncIterable<readonly Charge[]>;
   /** Yields every archived session once, in any order, page by page. */
   sessions(): AsyncIterable<readonly SessionRecord[]>;
+  /** Yields every key of a session once, in any order, page by page. */
+  keys(): AsyncIterable<readonly SessionKey[]>;
   readBody(ref: BlobRef): Promise<string>;
   /** Keeps everybody else from writing to the store until close(), and returns its contents as of now. */
   hold(): Promise<StoreContents>;
@@ -87,6 +93,8 @@ export interface MigrationTarget {
   putSessions(sessions: readonly SessionRecord[]): Promise<void>;
   /** Stores a body of a session. */
   putBody(text: string, of: SessionRecord): Promise<BlobRef>;
+  /** Keys that the target holds already are left as they are. */
+  putKeys(keys: readonly SessionKey[]): Promise<void>;
   /** Writes all remaining records; only the mark stays. */
   seal(others: readonly OtherRecord[]): Promise<void>;
   /** Reads the target back as a brain would. */

@@ -3,6 +3,7 @@
  * store nor on the order of reading. A large body enters by its size and SHA-256, not by its reference.
  */
 import { createHash } from 'node:crypto';
+import type { SessionKey } from '../../core/ports/keys.ts';
 import { stableHash } from '../../kit/hash.ts';
 import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
@@ -22,6 +23,7 @@ export interface Totals {
   readonly others: number;
   readonly charges: number;
   readonly sessions: number;
+  readonly keys: number;
   readonly hash: string;
 }
 
@@ -37,6 +39,7 @@ export class Digest {
   #others = 0;
   #charges = 0;
   #sessions = 0;
+  #keys = 0;
 
   addJob({ bundle, payload, kept }: LoadedJob): void {
     const { uid, seq, ask, job, attempts } = bundle;
@@ -72,6 +75,11 @@ export class Digest {
     this.#sessions++;
   }
 
+  addKey({ id, key, tenant, session }: SessionKey): void {
+    this.#add(['key', id, key.toString('base64'), tenant, session]);
+    this.#keys++;
+  }
+
   /** The epoch is left out, since the migration itself raises it. */
   addBrain(brain: BrainRecord): void {
     this.#add(['brain', { ...brain, epoch: 0 }]);
@@ -91,6 +99,7 @@ export class Digest {
       others: this.#others,
       charges: this.#charges,
       sessions: this.#sessions,
+      keys: this.#keys,
       hash: this.#sum.toString(16).padStart(64, '0'),
     };
   }

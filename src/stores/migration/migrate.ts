@@ -77,6 +77,10 @@ async function copy(source: StoreContents, target: MigrationTarget, onProgress: 
     await target.putSessions(await Promise.all(sessions.map((session) => moved(target, session))));
     for (const session of sessions) digest.addSession(session);
   }
+  for await (const keys of source.keys()) {
+    await target.putKeys(keys);
+    for (const key of keys) digest.addKey(key);
+  }
   return completed(digest, source);
 }
 
@@ -122,6 +126,7 @@ async function totalsOf(contents: StoreContents, onProgress: OnProgress): Promis
   for await (const charges of contents.charges()) for (const charge of charges) digest.addCharge(charge);
   for await (const sessions of loadedSessions(contents))
     for (const session of sessions) digest.addSession(session);
+  for await (const keys of contents.keys()) for (const key of keys) digest.addKey(key);
   return completed(digest, contents);
 }
 

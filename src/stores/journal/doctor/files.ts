@@ -3,6 +3,7 @@
 import { basename, join } from 'node:path';
 import type { Disk } from '../../../kit/env/env.ts';
 import { FOLDER_FILES } from '../../../kit/folder-identity.ts';
+import { readSlots } from '../key-slots.ts';
 import { type Paths, SPARE, segmentStart } from '../layout.ts';
 import type { Generation } from './checkpoint.ts';
 import type { Report } from './report.ts';
@@ -27,6 +28,13 @@ export async function listOrphans(
     else if (segmentStart(name) === undefined) await note(`log/${name}`, 'this is no log segment');
   }
   for (const name of unusedBlobs) await note(`blobs/${name}`, 'no job references a body in it');
+  let damaged = 0;
+  for await (const slot of readSlots(disk, paths.keys)) if (slot === 'damaged') damaged++;
+  if (damaged > 0)
+    await note(
+      basename(paths.keys),
+      `${damaged} keys of sessions are incomplete; the next start removes them`,
+    );
   const known = knownNames(paths);
   for (const name of await disk.list(paths.folder)) {
     if (name === basename(paths.temporaryManifest)) await note(name, 'a checkpoint that was not finished');
@@ -42,8 +50,10 @@ export async function listOrphans(
 const SERVER_FILES = ['executions', 'pool', 'tokens.json', 'tokens.lock', ...Object.values(FOLDER_FILES)];
 
 function knownNames(paths: Paths): Set<string> {
-  const { lock, manifest, previousManifest, parts, log, blobs, history, moving } = paths;
-  const files = [lock, manifest, previousManifest, parts, log, blobs, moving].map((path) => basename(path));
+  const { lock, manifest, previousManifest, parts, log, blobs, keys, history, moving } = paths;
+  const files = [lock, manifest, previousManifest, parts, log, blobs, keys, moving].map((path) =>
+    basename(path),
+  );
   const index = ['', '-wal', '-shm'].map((suffix) => basename(history) + suffix);
   return new Set([...files, `${basename(lock)}-journal`, ...index, ...SERVER_FILES]);
 }

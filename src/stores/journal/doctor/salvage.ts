@@ -140,6 +140,8 @@ export async function writePrefix(disk: Disk, from: Paths, prefix: SalvagePrefix
   for (const name of await disk.list(from.blobs)) {
     if (blobNumber(name) !== undefined) await copy(disk, join(from.blobs, name), disk, join(blobs, name));
   }
+  // Without the keys, no body of a session could be read.
+  if (await disk.stat(from.keys)) await copy(disk, from.keys, disk, unfinished.keys);
   for (const path of [log, parts, blobs]) await disk.syncFolder(path);
   if (prefix.manifest) await writeManifest(disk, unfinished, prefix.manifest);
   await verify(disk, from, prefix, unfinished);

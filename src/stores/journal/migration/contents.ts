@@ -1,6 +1,7 @@
 /** A data folder as the source of a migration, or as a target that is read back. Its records are never changed; only lock files and SQLite's -shm may appear in it. */
 
 import { pathToFileURL } from 'node:url';
+import type { SessionKey } from '../../../core/ports/keys.ts';
 import type { JobBundle } from '../../../core/ports/store.ts';
 import type { Disk, Env } from '../../../kit/env/env.ts';
 import type { BlobRef } from '../../../model/body.ts';
@@ -10,6 +11,7 @@ import type { SessionRecord } from '../../../model/records.ts';
 import {
   CHARGES_PER_PAGE,
   JOBS_PER_PAGE,
+  KEYS_PER_PAGE,
   SESSIONS_PER_PAGE,
   type StoreContents,
   type StoreHead,
@@ -20,6 +22,7 @@ import { openFailure } from '../failures.ts';
 import { readCharge } from '../history/charge-rows.ts';
 import { RecoveredCharges } from '../history/recovered-charges.ts';
 import { SqliteHistory } from '../history/sqlite.ts';
+import { readSlots } from '../key-slots.ts';
 import { type Paths, paths } from '../layout.ts';
 import { refuseOtherIndex } from '../lost-end.ts';
 import { readRecords } from '../recover.ts';
@@ -41,9 +44,10 @@ export class JournalContents implements StoreContents {
   readonly #unindexed: readonly Charge[];
   readonly #lacksCharges: boolean;
   readonly #blobs: Blobs;
+  readonly #keys: () => AsyncIterable<SessionKey | string>;
   readonly #lock: Lock | undefined;
 
-  constructor(place: string, read: ReadJournal, blobs: Blobs, lock: Lock | undefined) {
+  constructor(place: string, read: ReadJournal, { blobs, keys }: JournalFiles, lock: Lock | undefined) {
     this.place = place;
     this.head = read.head;
     this.#records = read.records;
@@ -51,6 +55,7 @@ export class JournalContents implements StoreContents {
     this.#unindexed = read.unindexed;
     this.#lacksCharges = read.lacksCharges;
     this.#blobs = blobs;
+    this.#keys = keys;
     this.#lock = lock;
     this.others = [...read.records.others.values()];
     this.jobCount = read.history.count() + read.records.jobs.size;
@@ -78,7 +83,8 @@ export class JournalContents implements StoreContents {
     const where = paths(folder);
     const read = await readJournal(env.disk, where);
     const blobs = new Blobs(env, where.blobs, { diskFull: () => undefined, failed: () => undefined });
-    return new JournalContents(placeName(folder), read, blobs, lock);
+    const keys = (): AsyncIterable<SessionKey | string> => readSlots(env.disk, where.keys);
+    return new JournalContents(placeName(folder), read, { blobs, keys }, lock);
   }
 
   async *jobs(): AsyncGenerator<readonly JobBundle[]> {
@@ -138,6 +144,17 @@ export class JournalContents implements StoreContents {
     if (page.length > 0) yield page;
   }
 
+  async *keys(): AsyncGenerator<readonly SessionKey[]> {
+    let page: SessionKey[] = [];
+    for await (const slot of this.#keys()) {
+      if (typeof slot === 'object') page.push(slot);
+      if (page.length < KEYS_PER_PAGE) continue;
+      yield page;
+      page = [];
+    }
+    if (page.length > 0) yield page;
+  }
+
   async readBody(ref: BlobRef): Promise<string> {
     return (await this.#blobs.read(ref)).toString();
   }
@@ -153,6 +170,12 @@ export class JournalContents implements StoreContents {
     this.#history.close();
     await this.#lock?.release();
   }
+}
+
+/** The files that are read beside the records. */
+interface JournalFiles {
+  readonly blobs: Blobs;
+  readonly keys: () => AsyncIterable<SessionKey | string>;
 }
 
 interface ReadJournal {

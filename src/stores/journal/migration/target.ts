@@ -3,6 +3,7 @@
  * checkpoint, and the records that belong to no job to the first frames of the log after it.
  */
 import { dirname, join } from 'node:path';
+import type { SessionKey } from '../../../core/ports/keys.ts';
 import type { Env } from '../../../kit/env/env.ts';
 import type { BlobRef, Body } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
@@ -27,6 +28,7 @@ import { openFailure } from '../failures.ts';
 import { chargeRow } from '../history/charge-rows.ts';
 import { historyRow } from '../history/history.ts';
 import { SqliteHistory } from '../history/sqlite.ts';
+import { KeyFile } from '../key-file.ts';
 import { FORMAT, type Paths, paths, segmentName } from '../layout.ts';
 import { encodeChange } from '../log/codec.ts';
 import { encodeFrame } from '../log/frame.ts';
@@ -42,6 +44,7 @@ export class JournalTarget implements MigrationTarget {
   readonly #paths: Paths;
   readonly #lock: { release(): Promise<void> };
   readonly #blobs: Blobs;
+  readonly #keys: KeyFile;
   readonly #history: SqliteHistory;
   #parts: PartWriter | undefined;
   #failure: Error | undefined;
@@ -60,6 +63,12 @@ export class JournalTarget implements MigrationTarget {
         this.#failure = error;
       },
     });
+    this.#keys = new KeyFile(env, this.#paths.keys, {
+      failed: (error) => {
+        this.#failure = error;
+      },
+      warn: () => undefined,
+    });
     this.#history = new SqliteHistory(this.#paths.history, 'write');
   }
 
@@ -76,11 +85,11 @@ export class JournalTarget implements MigrationTarget {
 
   async inspect(): Promise<TargetState> {
     const { disk } = this.#env;
-    const { moving, manifest, previousManifest, history, log, blobs } = this.#paths;
+    const { moving, manifest, previousManifest, history, log, blobs, keys } = this.#paths;
     if (await isUnfinished(disk, this.#paths)) {
       return { is: 'unfinished', mark: readMark(await readWhole(disk, moving)) };
     }
-    for (const path of [manifest, previousManifest, history]) {
+    for (const path of [manifest, previousManifest, history, keys]) {
       if (await disk.stat(path)) return { is: 'work' };
     }
     for (const path of [log, blobs]) if ((await disk.list(path)).length > 0) return { is: 'work' };
@@ -100,6 +109,8 @@ export class JournalTarget implements MigrationTarget {
     this.#mark = mark;
     this.#head = head;
     await this.#blobs.open();
+    await disk.remove(this.#paths.keys);
+    await this.#keys.open();
     this.#history.open();
     this.#parts = new PartWriter(disk, parts, head.seq);
   }
@@ -141,6 +152,10 @@ export class JournalTarget implements MigrationTarget {
     return ref;
   }
 
+  async putKeys(keys: readonly SessionKey[]): Promise<void> {
+    await Promise.all(keys.map((key) => this.#keys.put(key)));
+  }
+
   async seal(others: readonly OtherRecord[]): Promise<void> {
     const { disk } = this.#env;
     const { seq, at, brain } = this.#head as StoreHead;
@@ -149,6 +164,7 @@ export class JournalTarget implements MigrationTarget {
     this.#history.put([], seq);
     this.#history.close();
     await this.#blobs.close();
+    await this.#keys.close();
     const last: Change = { kind: 'brain', id: BRAIN_ID, after: brain, cause: 'moved' };
     await this.#writeLog([...others.map((record): Change => ({ ...record, cause: 'moved' })), last]);
     await writeManifest(disk, this.#paths, { format: FORMAT, seq, chain: 0, at, parts });
@@ -174,6 +190,7 @@ export class JournalTarget implements MigrationTarget {
   async close(): Promise<void> {
     await this.#parts?.close();
     await this.#blobs.close();
+    await this.#keys.close();
     this.#history.close();
     await this.#lock.release();
   }

@@ -1,4 +1,5 @@
 /** Reads the tables for a move: every job with all its attempts, and the other records as an opening store reads them. */
+import type { SessionKey } from '../../../core/ports/keys.ts';
 import type { JobBundle } from '../../../core/ports/store.ts';
 import type { BlobRef } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
@@ -16,6 +17,7 @@ import { readSession } from '../../session-text.ts';
 import { readBlob } from '../blobs.ts';
 import { chargePage } from '../charges.ts';
 import { bundles, JOB_ROW } from '../history.ts';
+import { keyPages } from '../keys.ts';
 import { brainOf, type EpochRow, recoverOthers } from '../recover.ts';
 import type { JobRow } from '../rows.ts';
 import { MIGRATIONS } from '../schema.ts';
@@ -95,6 +97,10 @@ export class MariaDbContents implements StoreContents {
       last = rows.at(-1)?.name;
       if (rows.length > 0) yield rows.map(({ record }) => readSession(record));
     }
+  }
+
+  keys(): AsyncIterable<readonly SessionKey[]> {
+    return keyPages(this.#sql);
   }
 
   async readBody(ref: BlobRef): Promise<string> {

@@ -1,5 +1,6 @@
 /** Writes the tables for a move: jobs as rows, other records as commits, all of it behind the fence. */
 
+import type { SessionKey } from '../../../core/ports/keys.ts';
 import type { BlobRef, Body } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
@@ -20,6 +21,7 @@ import { chargeValues, PUT_CHARGE } from '../charges.ts';
 import { commitBatch, PUT_ATTEMPT, PUT_JOB } from '../commit.ts';
 import { behindFence } from '../fence.ts';
 import { HOLD_FENCE } from '../history.ts';
+import { putKey } from '../keys.ts';
 import type { EpochRow } from '../recover.ts';
 import { askText, askValues, attemptValues, jobValues } from '../rows.ts';
 import { PUT_SESSION, sessionValues } from '../sessions.ts';
@@ -130,6 +132,10 @@ export class MariaDbTarget implements MigrationTarget {
 
   putBody(text: string, { tenant, id }: SessionRecord): Promise<BlobRef> {
     return putBlob(this.#sql, text, { session: scoped(tenant, id) });
+  }
+
+  async putKeys(keys: readonly SessionKey[]): Promise<void> {
+    for (const key of keys) await putKey(this.#sql, key, this.#epoch);
   }
 
   async seal(others: readonly OtherRecord[]): Promise<void> {

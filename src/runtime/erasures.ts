@@ -1,0 +1,88 @@
+/**
+ * Drops the keys of deleted sessions. The record of a deletion is the order to do so: it is carried out once it is durable,
+ * repeated until it succeeds, by the next brain too, and then removed.
+ */
+import type { Engine } from '../core/engine/engine.ts';
+import type { KeyOwner } from '../core/ports/keys.ts';
+import type { ErasureRecord } from '../model/erasure-record.ts';
+import { type Change, scoped } from '../model/records.ts';
+import type { Bodies } from './bodies.ts';
+import type { EffectRunner } from './effect-runner.ts';
+import type { Loop } from './loop.ts';
+
+export interface ErasuresParts {
+  readonly engine: Engine;
+  readonly loop: Loop;
+  readonly runner: EffectRunner;
+  readonly bodies: Bodies;
+}
+
+export class Erasures {
+  readonly #parts: ErasuresParts;
+  /** Resolved when the deletion is over, by the id of its record. */
+  readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
+
+  constructor(parts: ErasuresParts) {
+    this.#parts = parts;
+    parts.bodies.seals.whenErased = (owner) => this.whenErased(owner);
+    void parts.loop.failed.then((error) => this.#fail(error));
+  }
+
+  /** These changes are durable. */
+  changed(changes: readonly Change[]): void {
+    for (const { kind, id, after } of changes) if (kind === 'erasure' && after) this.#run(id, after);
+  }
+
+  /** Everything up to now is durable. */
+  sweep(): void {
+    for (const [id, record] of this.#parts.engine.state.tables.erasure.entries()) this.#run(id, record);
+  }
+
+  /** Resolves when the texts of the session are erased; undefined where no deletion is under way. */
+  whenErased({ tenant, session }: KeyOwner): Promise<void> | undefined {
+    const { erasure } = this.#parts.engine.state.tables;
+    if (erasure.size === 0) return undefined;
+    const id = scoped(tenant, session);
+    if (!erasure.get(id)) return undefined;
+    const waiting = this.#waiting.get(id) ?? Promise.withResolvers<void>();
+    // Nobody may wait for it when it fails.
+    waiting.promise.catch(() => undefined);
+    this.#waiting.set(id, waiting);
+    return waiting.promise;
+  }
+
+  #run(id: string, { tenant, session, n }: ErasureRecord): void {
+    const { engine, runner, loop, bodies } = this.#parts;
+    const { erasure } = engine.state.tables;
+    runner.run(
+      `erase ${id}`,
+      {
+        isDue: () => erasure.get(id)?.n === n,
+        attempt: async () => {
+          await bodies.erase({ tenant, session });
+          await loop.ask({ type: 'erased', id, n });
+          return true;
+        },
+      },
+      () => this.#ended(id),
+    );
+  }
+
+  /** Goes on with a deletion of the same session that came meanwhile, if there is one. */
+  #ended(id: string): void {
+    const { engine, loop } = this.#parts;
+    const next = engine.state.tables.erasure.get(id);
+    if (next) {
+      const again = (): void => this.#run(id, next);
+      loop.durable(engine.state.seq).then(again, () => undefined);
+      return;
+    }
+    this.#waiting.get(id)?.resolve();
+    this.#waiting.delete(id);
+  }
+
+  #fail(error: Error): void {
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+}
