@@ -24,6 +24,7 @@ const MODEL: ModelRegistration = {
 const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown> } = {
   job: (reads) => reads.job('j'),
   jobState: (reads) => reads.jobState('j'),
+  jobWithValue: (reads) => reads.jobWithValue('j'),
   jobWithResult: (reads) => reads.jobWithResult('j'),
   jobWithBodies: (reads) => reads.jobWithBodies('j', 'default', undefined),
   jobs: (reads) => reads.jobs(),
@@ -35,6 +36,7 @@ const WAITING: { readonly [K in keyof Reads]?: (reads: Reads) => Promise<unknown
   routes: (reads) => reads.routes(),
   route: (reads) => reads.route('r'),
   session: (reads) => reads.session('default', 's'),
+  messages: (reads) => reads.messages('default', 's'),
   pools: (reads) => reads.pools(),
   limits: (reads) => reads.limits(),
   keyLimits: (reads) => reads.keyLimits(),
