@@ -36,6 +36,7 @@ import {
 } from './prepare.ts';
 import { preparedInSlices, preparedNow } from './prepare-all.ts';
 import type { SessionArchive } from './session-archive.ts';
+import { isOvertaken, needsHistory, submittedOf } from './submission-answers.ts';
 
 export type SubmitOutcome = Submitted | OrchdError;
 
@@ -191,9 +192,8 @@ export class Submissions {
   }
 
   /**
-   * Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. They
-   * are checked in the present turn, up to a size: a turn for each wait would spread waits that begin together over many
-   * commits.
+   * Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. Waits
+   * that begin together are checked in one turn, up to a size: in one turn each, they would take as many commits.
    */
   async below(
     ask: AskRecord,
@@ -215,9 +215,8 @@ export class Submissions {
     this.#noteChars(prepared);
     const jobs: (Submission | OrchdError)[] = [];
     const checked: CheckedSubmission[] = [];
-    const composed = (at: number): Composition | undefined =>
-      composedPayload((requests[at] as SubmitRequest).payload, stored);
-    for (const ready of await this.#storeAll(prepared, composed)) {
+    const payloadOf = (at: number): unknown => (requests[at] as SubmitRequest).payload;
+    for (const ready of await this.#storeAll(prepared, (at) => composedPayload(payloadOf(at), stored))) {
       if ('submission' in ready) checked.push(ready);
       jobs.push('submission' in ready ? ready.submission : ready);
     }
@@ -390,16 +389,6 @@ export class Submissions {
   }
 }
 
-/**
- * Whether a job in memory, of which this is a duplicate or which it waits for, was evicted before the engine decided, or
- * its session was archived: a repeated submit finds it in the history, or in the archive.
- */
-const isOvertaken = ({ code }: OrchdError, { bodyStored, spec, session }: Submission): boolean =>
-  code === 'STORE_BUSY' && (!bodyStored || spec.after !== undefined || session !== undefined);
-
-/** Whether the history must be read before the engine decides: the job may have ended, or one that it waits for. */
-const needsHistory = ({ hash, spec }: Submission): boolean => hash !== undefined || spec.after !== undefined;
-
 /** The result of `run`, or the OrchdError that it throws, as a value. */
 async function orRefusal<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {
   try {
@@ -408,16 +397,4 @@ async function orRefusal<T>(run: () => T | Promise<T>): Promise<T | OrchdError> 
     if (error instanceof OrchdError) return error;
     throw error;
   }
-}
-
-function submittedOf(answer: SubmitAnswer): Submitted {
-  const view: { -readonly [K in keyof Submitted]: Submitted[K] } = {
-    job_id: answer.id,
-    status: answer.status,
-  };
-  if (answer.queuePosition !== undefined) view.queue_position = answer.queuePosition;
-  if (answer.predictedStartMs !== undefined) view.predicted_start_ms = answer.predictedStartMs;
-  if (answer.duplicateOf !== undefined) view.duplicate_of = answer.duplicateOf;
-  if (answer.warning !== undefined) view.warning = answer.warning;
-  return view;
 }
