@@ -78,6 +78,7 @@ const parts: ServerParts = {
   tally,
   folderMeter: new FolderMeter({ folder: data, parts: {}, env, tally: tally.storage }),
   answerRoom: new ByteRoom(config.server.maxAnswerBytesInFlight),
+  runsCommands: false,
   agents: new Agents({
     env,
     logger,
