@@ -78,7 +78,6 @@ const parts: ServerParts = {
   tally,
   folderMeter: new FolderMeter({ folder: data, parts: {}, env, tally: tally.storage }),
   answerRoom: new ByteRoom(config.server.maxAnswerBytesInFlight),
-  runsCommands: false,
   agents: new Agents({
     env,
     logger,
