@@ -60,6 +60,9 @@ interface Heard {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
 }
 
+/** The marks around what a tool has returned. */
+const DATA = /\s?--- data \w+ ---\n([\s\S]*)\n--- end of data \w+ ---/;
+
 /** The answer of the model, as an executor gives it. */
 export function answerOf({ payloadText }: Offer): string {
   const { messages } = JSON.parse(payloadText) as Heard;
@@ -69,7 +72,7 @@ export function answerOf({ payloadText }: Offer): string {
   const heard = messages
     .slice(asked)
     .filter(({ role }) => role === 'tool')
-    .map(({ content }) => content);
+    .map(({ content }) => content.replace(DATA, ' $1').trim());
   const call = (id: string, name: string, args: object) => ({
     id,
     type: 'function',
