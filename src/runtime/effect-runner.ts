@@ -65,12 +65,12 @@ export class EffectRunner {
     const { clock } = this.#env;
     let answeredAt = clock.monotonic();
     for (let tries = 1; !this.#stopped && isDue(); tries++) {
-      let pauseMs = this.pauseMs(tries);
+      let pauseMs: number | undefined;
       try {
         const value = await attempt();
         if (value !== undefined) return value;
         answeredAt = clock.monotonic();
-        pauseMs = answeredPauseMs ?? pauseMs;
+        pauseMs = answeredPauseMs;
       } catch (error) {
         if (this.#stopped) return undefined;
         if (isFenced(error)) {
@@ -79,7 +79,7 @@ export class EffectRunner {
         }
         onFailure?.(error, clock.monotonic() - answeredAt);
       }
-      await pause(this.#env.timers, pauseMs);
+      await pause(this.#env.timers, pauseMs ?? this.pauseMs(tries));
     }
     return undefined;
   }

@@ -232,6 +232,12 @@ export class Orchestrator extends Service {
     return this.reads.job(jobId, tenant);
   }
 
+  /** The job with its result and without its payload. */
+  async getResult(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
+    this.#assertOpen();
+    return this.reads.jobWithValue(jobId, tenant);
+  }
+
   /** The job as JSON text. For a large body without room, `now` throws SERVER_BUSY, and `later` waits. */
   async getJson(
     jobId: string,

@@ -57,10 +57,12 @@ export class Outcomes {
     return isJson(resultText) ? succeeded(result, outcome) : NOT_JSON;
   }
 
-  /** Checks the jobs below, and stores their bodies and the state of the job: the engine then needs no more than records. */
+  /**
+   * Checks the jobs below, and stores their bodies and the state of the job: the engine then needs no more than records.
+   * The state is not checked: only the backend that wrote it reads it again.
+   */
   async #waits(outcome: AskedWait, ask: AskRecord): Promise<Outcome> {
     const { stateText, lists, continues, children, ...rest } = outcome;
-    if (!isJson(stateText)) return NOT_JSON;
     if (children.length > MAX_CHILDREN) return TOO_MANY_CHILDREN;
     const { state, stored } = lists
       ? await this.#kept(() => this.#keepLists(lists, stateText, ask, continues))

@@ -29,6 +29,8 @@ export interface Caller {
   readonly bodySize?: BodySize;
   /** Whether a job that nothing here could run is refused, unless it says `wait_for_backend`. */
   readonly mustBeRunnable?: boolean;
+  /** The jobs are those of a wait, which always writes its requests in the same way. */
+  readonly isWait?: boolean;
 }
 
 /** A submission whose payload and `known` fields are still to be filled in. */
@@ -47,7 +49,7 @@ export function prepare(value: unknown, caller: Caller, newId: () => string, max
   const request = check(value);
   const payload = payloadOf(request, caller);
   const payloadText = jsonText(payload, 'payload');
-  const hash = request.job_id === undefined ? undefined : stableHash(hashedPart(request));
+  const hash = request.job_id === undefined ? undefined : hashOf(request, caller, payloadText);
   const estimate = isInference(request) ? estimateTokens(payload) : undefined;
   return draft(request, caller, { payloadText, hash, estimate, newId, maxTries });
 }
@@ -274,6 +276,15 @@ const isJobId = new RegExp(JOB_ID);
 export function uidFor(tenant: string, jobId: string): string {
   if (!isJobId.test(jobId)) throw new OrchdError('NOT_FOUND', 'there is no such job');
   return uidOf(checkTenant(tenant), jobId);
+}
+
+/**
+ * The payload of a job below another one is hashed as the text that it is stored as: it may be a long conversation, and
+ * sorting the keys of all its messages would take longer than the rest of a step.
+ */
+function hashOf(request: SubmitRequest, { isWait = false }: Caller, payloadText: string): string {
+  if (!isWait) return stableHash(hashedPart(request));
+  return stableHash([{ ...hashedPart(request), payload: undefined }, payloadText]);
 }
 
 /** The part of a request that two submits of the same job have in common. */

@@ -97,6 +97,12 @@ export class Reads {
     return this.#withValue(shown, result);
   }
 
+  /** A job with its result: the payload is not parsed, which may be a long conversation. */
+  async jobWithValue(jobId: string, tenant = DEFAULT_TENANT): Promise<JobView> {
+    const { job, result } = await this.#found(jobId, tenant);
+    return this.#withValue(job, result);
+  }
+
   async jobState(jobId: string, tenant = DEFAULT_TENANT): Promise<JobState> {
     return (await this.#found(jobId, tenant)).job.state;
   }

@@ -13,7 +13,7 @@ import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { newMeter } from '../kit/json-writer.ts';
-import { inSlices, nextTurn, type OwnTurns, ownTurns, type Sliced } from '../kit/slices.ts';
+import { inSlices, nextTurn, ONE_TURN_BYTES, type OwnTurns, ownTurns, type Sliced } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import type { Composition } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
@@ -44,6 +44,9 @@ export type SubmitOutcome = Submitted | OrchdError;
  * take.
  */
 const MAX_BODY_CHARS_IN_FLIGHT = 16 * 2 ** 20;
+
+/** The check of a request takes as long as that of so many characters, however short its payload is. */
+const CHARS_PER_REQUEST = 500;
 
 export interface SubmissionsParts {
   readonly env: Env;
@@ -77,6 +80,8 @@ export class Submissions {
   readonly #newId: () => string;
   /** Bulks that arrive together are prepared one in each turn, and answered so: each takes some milliseconds. */
   readonly #turns: OwnTurns;
+  /** Characters of jobs below others that were checked in the present turn. */
+  #charsInTurn = 0;
 
   constructor(parts: SubmissionsParts) {
     this.#parts = parts;
@@ -163,12 +168,7 @@ export class Submissions {
     const checked: CheckedSubmission[] = [];
     const answers: (SubmitOutcome | undefined)[] = [];
     const prepared = await this.#prepareAll(requests, caller);
-    // All lookups start in one turn: the store then combines them into one query.
-    const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);
-    const begun = prepared.map((each) =>
-      each instanceof OrchdError ? each : orRefusal<Ready>(() => this.#store(each, bytes)),
-    );
-    for (const ready of await Promise.all(begun)) {
+    for (const ready of await this.#storeAll(prepared)) {
       const isRefused = ready instanceof OrchdError;
       answers.push(isRefused ? ready : undefined);
       if (isRefused) continue;
@@ -190,7 +190,11 @@ export class Submissions {
     return answers as SubmitOutcome[];
   }
 
-  /** Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. */
+  /**
+   * Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. They
+   * are checked in the present turn, up to a size: a turn for each wait would spread waits that begin together over many
+   * commits.
+   */
   async below(
     ask: AskRecord,
     requests: readonly unknown[],
@@ -201,20 +205,19 @@ export class Submissions {
       tenant,
       submittedBy,
       principal: spec.agent,
+      isWait: true,
       ...(correlationId !== undefined && { correlationId }),
       trace: traceBelow(uidOf(tenant, ask.id), ask),
     };
-    const prepared = await this.#prepareAll(requests as readonly SubmitRequest[], caller);
-    const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);
+    if (this.#charsInTurn > ONE_TURN_BYTES) await this.#turns.next();
+    const prepared = this.#preparedNow(requests as readonly SubmitRequest[], caller);
+    this.#noteChars(prepared);
     const jobs: (Submission | OrchdError)[] = [];
     const checked: CheckedSubmission[] = [];
-    for (const [at, each] of prepared.entries()) {
-      const { payload } = requests[at] as SubmitRequest;
-      const ready =
-        each instanceof OrchdError
-          ? each
-          : await orRefusal<Ready>(() => this.#store(each, bytes, composedPayload(payload, stored)));
-      if (!(ready instanceof OrchdError) && 'submission' in ready) checked.push(ready);
+    const composed = (at: number): Composition | undefined =>
+      composedPayload((requests[at] as SubmitRequest).payload, stored);
+    for (const ready of await this.#storeAll(prepared, composed)) {
+      if ('submission' in ready) checked.push(ready);
       jobs.push('submission' in ready ? ready.submission : ready);
     }
     await this.#recheckHistory(checked);
@@ -261,13 +264,44 @@ export class Submissions {
     const { env, maxTries } = this.#parts;
     if (caller.bodySize !== 'large') {
       await this.#turns.next();
-      return Promise.all(
-        requests.map((each) => orRefusal(() => prepare(each, caller, this.#newId, maxTries))),
-      );
+      return this.#preparedNow(requests, caller);
     }
     const prepared = await inSlices(prepareAllInSlices(requests, caller, this.#newId, maxTries), env.timers);
     await nextTurn(env.timers);
     return prepared;
+  }
+
+  #preparedNow(requests: readonly SubmitRequest[], caller: Caller): readonly (Prepared | OrchdError)[] {
+    const { maxTries } = this.#parts;
+    return requests.map((each) => {
+      try {
+        return prepare(each, caller, this.#newId, maxTries);
+      } catch (error) {
+        if (error instanceof OrchdError) return error;
+        throw error;
+      }
+    });
+  }
+
+  #noteChars(prepared: readonly (Prepared | OrchdError)[]): void {
+    if (this.#charsInTurn === 0)
+      this.#parts.env.timers.soon(() => {
+        this.#charsInTurn = 0;
+      });
+    for (const each of prepared)
+      this.#charsInTurn += CHARS_PER_REQUEST + ('payloadText' in each ? each.payloadText.length : 0);
+  }
+
+  /** Begins all lookups in one turn: the store then combines them into one query. */
+  #storeAll(
+    prepared: readonly (Prepared | OrchdError)[],
+    composed?: (at: number) => Composition | undefined,
+  ): Promise<readonly (Ready | OrchdError)[]> {
+    const bytes = new Budget(MAX_BODY_CHARS_IN_FLIGHT);
+    const begun = prepared.map((each, at) =>
+      each instanceof OrchdError ? each : orRefusal<Ready>(() => this.#store(each, bytes, composed?.(at))),
+    );
+    return Promise.all(begun);
   }
 
   /** Stores the payload, unless it is small; `bytes` limits those that are being stored at once. */

@@ -42,7 +42,7 @@ export function cancel(turn: Turn, uid: string, by: string): CancelProgress {
 
 /** Up to MAX_CANCELLED_PER_STEP jobs that are not being cancelled yet, as a copy: cancelled jobs leave the index. */
 export function someToCancel(
-  jobs: ReadonlySet<JobEntry>,
+  jobs: Iterable<JobEntry>,
   first: 'oldest' | 'newest',
 ): { readonly jobs: readonly JobEntry[]; readonly isAll: boolean } {
   const found: JobEntry[] = [];

@@ -9,6 +9,7 @@
  * W3  A waiting job that may go on is in `wakeable` until attempts/waiting.ts has woken it. Whether it may is judged again
  *     then, once nothing is unsettled: after a restart the jobs below it come later than the job itself.
  */
+import { SmallSet } from '../../kit/small-set.ts';
 import { type AskRecord, type JobRecord, uidOf } from '../../model/records.ts';
 import { type EndState, isTerminal } from '../../model/states.ts';
 import type { JobEntry } from './job-entry.ts';
@@ -17,9 +18,9 @@ import type { JobEntry } from './job-entry.ts';
 export class Awaited {
   readonly uid: string;
   /** The jobs that are held back by this one. */
-  readonly held = new Set<JobEntry>();
+  readonly held = new SmallSet<JobEntry>();
   /** The jobs that name this one and are not held back by it. */
-  readonly released = new Set<JobEntry>();
+  readonly released = new SmallSet<JobEntry>();
   /** How the job has ended; undefined while it is live. */
   end: EndState | undefined;
 
@@ -30,7 +31,7 @@ export class Awaited {
 
   /** The next job that this one has to release or, if it lives again, to hold back. */
   get unsettled(): JobEntry | undefined {
-    return (this.end === undefined ? this.released : this.held).values().next().value;
+    return (this.end === undefined ? this.released : this.held).first;
   }
 }
 

@@ -1,30 +1,31 @@
 /**
  * Indexes of the live jobs by key, by session and by ancestor. A job is live until its state is terminal.
  */
+import { type ReadonlySmallSet, SmallSet } from '../../kit/small-set.ts';
 import { scoped, uidOf } from '../../model/records.ts';
 import type { JobEntry } from './job-entry.ts';
 import { SessionQueue } from './session-queue.ts';
 
 const NO_IDS: readonly string[] = [];
-const NO_JOBS: ReadonlySet<JobEntry> = new Set();
+const NO_JOBS: ReadonlySmallSet<JobEntry> = new SmallSet<JobEntry>();
 
 export class Roster {
   readonly #keys = new Map<string, JobEntry>();
   /** The jobs of a session that run one at a time, in order of admission: only the first may run. */
   readonly #sessionQueues = new Map<string, SessionQueue>();
   /** All live jobs of a session, those with `parallel` included. */
-  readonly #bySession = new Map<string, Set<JobEntry>>();
+  readonly #bySession = new Map<string, SmallSet<JobEntry>>();
   /** The estimated tokens of the live jobs of each session that has some. */
   readonly #reservedTokens = new Map<string, number>();
   /** The live descendants of a job at any depth, even if the jobs between have ended. */
-  readonly #descendants = new Map<string, Set<JobEntry>>();
+  readonly #descendants = new Map<string, SmallSet<JobEntry>>();
 
   byKey(tenant: string, key: string): JobEntry | undefined {
     return this.#keys.get(scoped(tenant, key));
   }
 
   /** The live jobs of a session. */
-  inSession(tenant: string, session: string): ReadonlySet<JobEntry> {
+  inSession(tenant: string, session: string): ReadonlySmallSet<JobEntry> {
     return this.#bySession.get(scoped(tenant, session)) ?? NO_JOBS;
   }
 
@@ -34,7 +35,7 @@ export class Roster {
   }
 
   /** The live descendants of a job: a cancel of the job cancels them too. */
-  descendants(uid: string): ReadonlySet<JobEntry> {
+  descendants(uid: string): ReadonlySmallSet<JobEntry> {
     return this.#descendants.get(uid) ?? NO_JOBS;
   }
 
@@ -103,16 +104,16 @@ export class Roster {
 }
 
 /** Returns whether the job was not in the group before. */
-function join(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): boolean {
+function join(groups: Map<string, SmallSet<JobEntry>>, id: string, entry: JobEntry): boolean {
   const group = groups.get(id);
   if (group?.has(entry)) return false;
   if (group) group.add(entry);
-  else groups.set(id, new Set([entry]));
+  else groups.set(id, new SmallSet(entry));
   return true;
 }
 
 /** Returns whether the job was in the group. */
-function leave(groups: Map<string, Set<JobEntry>>, id: string, entry: JobEntry): boolean {
+function leave(groups: Map<string, SmallSet<JobEntry>>, id: string, entry: JobEntry): boolean {
   const group = groups.get(id);
   const wasThere = group?.delete(entry) ?? false;
   if (group?.size === 0) groups.delete(id);
