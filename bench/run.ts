@@ -12,6 +12,7 @@ import { machineFacts } from './kit/machine.ts';
 import { now } from './kit/numbers.ts';
 import { printReport, writeReport } from './kit/report.ts';
 import { Results } from './kit/results.ts';
+import { bench as agents } from './suites/agents.ts';
 import { bench as batch } from './suites/batch.ts';
 import { bench as big } from './suites/big.ts';
 import { bench as cancel } from './suites/cancel.ts';
@@ -34,6 +35,7 @@ import { bench as submit } from './suites/submit.ts';
 import { bench as takeover } from './suites/takeover.ts';
 import { bench as ttft } from './suites/ttft.ts';
 import { bench as usage } from './suites/usage.ts';
+import { bench as waitingRuns } from './suites/waiting-runs.ts';
 
 const ALL: readonly Bench[] = [
   raw,
@@ -48,12 +50,14 @@ const ALL: readonly Bench[] = [
   money,
   latency,
   peers,
+  agents,
   commands,
   mariadb,
   pick,
   placement,
   heap,
   restart,
+  waitingRuns,
   stall,
   usage,
   takeover,

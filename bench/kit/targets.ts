@@ -141,6 +141,12 @@ const TARGETS: readonly Target[] = [
     1,
     ratio(['latency orchd', 'startP99Ms'], ['latency bullmq', 'startP99Ms']),
   ),
+  atMost('a step of an agent: CPU ÷ a plain cycle', 3, plain(['agent step', 'ratio'])),
+  atLeast(
+    'runs of agents ÷ LangGraph with its saver for PostgreSQL',
+    5,
+    ratio(['agent runs orchd', 'perSec'], ['agent runs LangGraph', 'perSec']),
+  ),
   atLeast(
     '`true` as a command: jobs/s ÷ GNU parallel',
     0.5,
@@ -216,6 +222,22 @@ const TARGETS: readonly Target[] = [
   atMost('a step that looks at 200 starved models: p50 µs', 1000, plain(['plan', 'p50Us'])),
   atMost('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
   atMost('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),
+  atMost('heap bytes per waiting run, without its queued call', 2048, (results) =>
+    difference(['waiting runs', 'heapBytes'], ['waiting queued jobs', 'heapBytes'])(results),
+  ),
+  ...['log', 'checkpoint'].map((from) =>
+    atMost(
+      `restart from ${from}, 100k waiting jobs ÷ as many queued ones: CPU`,
+      1.3,
+      ratio(['waiting jobs', `${from}CpuMs`], ['waiting queued jobs', `${from}CpuMs`]),
+    ),
+  ),
+  ...['log', 'checkpoint'].map((from) =>
+    withoutBound(
+      `restart from ${from}, 100k waiting runs and their calls ÷ 100k queued jobs: CPU`,
+      ratio(['waiting runs', `${from}CpuMs`], ['waiting queued jobs', `${from}CpuMs`]),
+    ),
+  ),
   atMost('restart from log, 100k jobs, ms', 2000, plain(['restart from log', 'openMs'])),
   atMost('restart from checkpoint, 100k jobs, ms', 2000, plain(['restart from checkpoint', 'openMs'])),
   atMost(

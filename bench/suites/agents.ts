@@ -1,0 +1,135 @@
+/**
+ * Runs of agents: what a step costs beside a plain job, how many runs end in a second beside LangGraph, and how many bytes
+ * a long run writes.
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Bench, BODY, type Options, type Row, type Values } from '../kit/bench.ts';
+import { inChild } from '../kit/child.ts';
+import { Meter } from '../kit/meter.ts';
+import { inFlight } from '../kit/numbers.ts';
+import { perItem, steady } from '../kit/steady.ts';
+import {
+  answersIn,
+  openAgentRuns,
+  openAgents,
+  type ScriptedModel,
+  toolCall,
+} from '../systems/agents-orchd.ts';
+import { LANGGRAPH, openLangGraph } from '../systems/langgraph.ts';
+import { installPeers } from '../systems/peer.ts';
+import { type PostgresAddress, startPostgres } from '../systems/postgres.ts';
+
+const IN_FLIGHT = 64;
+/** Calls of the model in a run whose steps are measured. */
+const STEPS = 8;
+/** Jobs and steps of one turn, and the turns: the machine's own speed changes from one second to the next. */
+const PER_TURN = 2048;
+const TURNS = 8;
+
+type Args = { readonly folder: string } & (
+  | { readonly is: 'step'; readonly quick: boolean }
+  | { readonly is: 'runs'; readonly quick: boolean; readonly langGraph: LangGraphAt | undefined }
+);
+
+interface LangGraphAt {
+  readonly at: PostgresAddress;
+  readonly pid: number;
+}
+
+export function measure(args: Args): Promise<Values> {
+  return args.is === 'step' ? measureSteps(args.folder, args.quick) : measureRuns(args);
+}
+
+/** A step is one decision and one call of the model: the tool that it asks for does not exist, and is not called. */
+const asksForNothing: ScriptedModel = (request) => {
+  const answers = answersIn(request);
+  const text = `Answer ${answers}, which has as many letters as a short sentence of a model.`;
+  if (answers + 1 >= STEPS) return { text };
+  return { text, tool_calls: [toolCall(`call_${answers}`, 'unknown', {})] };
+};
+
+/** Steps and plain jobs of one brain, by turns. The run's own begin and end count as parts of its steps. */
+async function measureSteps(folder: string, quick: boolean): Promise<Values> {
+  const brain = await openAgents({ folder, slots: IN_FLIGHT, model: asksForNothing });
+  const cycle = (): Promise<void> => brain.cycle(BODY);
+  const run = async (): Promise<void> => {
+    const { steps } = await brain.run(BODY);
+    if (steps.length !== STEPS) throw new Error(`a run has ${steps.length} steps, ${STEPS} were wanted`);
+  };
+  const turn = async (one: () => Promise<void>, itemsEach: number): Promise<Values> => {
+    const meter = new Meter(folder);
+    const syncs = brain.syncs();
+    await inFlight(PER_TURN / itemsEach, IN_FLIGHT, one);
+    return perItem(meter.read(), PER_TURN, brain.syncs() - syncs);
+  };
+  const turns = quick ? 2 : TURNS;
+  const plain: Values[] = [];
+  const steps: Values[] = [];
+  for (let at = 0; at < 2 * turns; at++) {
+    const values = [await turn(cycle, 1), await turn(run, STEPS)] as const;
+    // The first half warms up.
+    if (at < turns) continue;
+    plain.push(values[0]);
+    steps.push(values[1]);
+  }
+  await brain.orchestrator.stop();
+  return {
+    cycleUs: mean(plain, 'cpuUs'),
+    stepUs: mean(steps, 'cpuUs'),
+    ratio: mean(steps, 'cpuUs') / mean(plain, 'cpuUs'),
+    cycleSyncs: mean(plain, 'ownSyncs'),
+    stepSyncs: mean(steps, 'ownSyncs'),
+    otherCores: mean([...plain, ...steps], 'otherCores'),
+  };
+}
+
+const mean = (turns: readonly Values[], name: string): number =>
+  turns.reduce((sum, values) => sum + Number(values[name] ?? 0), 0) / turns.length;
+
+/** Long windows: LangGraph needs about a second for 64 runs where the machine is busy. */
+const windowFor = (quick: boolean) =>
+  quick ? { warmMs: 2000, measureMs: 3000 } : { warmMs: 4000, measureMs: 8000 };
+
+async function measureRuns({ folder, quick, langGraph }: Extract<Args, { is: 'runs' }>): Promise<Values> {
+  const system = await (langGraph
+    ? openLangGraph(langGraph.at, langGraph.pid, IN_FLIGHT)
+    : openAgentRuns(folder, IN_FLIGHT));
+  const { syncs, servers } = system;
+  const shape = { inFlight: IN_FLIGHT, ...windowFor(quick), folder, servers };
+  const values = await steady({ ...shape, ...(syncs && { syncs }) }, () => system.run());
+  await system.close();
+  return values;
+}
+
+const child = (args: Args): Promise<Values> => inChild({ measure, url: import.meta.url }, args);
+
+export const bench: Bench = {
+  name: 'agents',
+  title: 'runs of agents (64 at once): a step beside a plain job; model, two tools, model beside LangGraph',
+  rounds: 'every',
+  async run(options) {
+    const folder = join(options.folder, 'agents');
+    const step = { case: 'agent step', values: await child({ folder, is: 'step', quick: options.quick }) };
+    rmSync(folder, { recursive: true });
+    return [step, ...(await runsInTurns(options, folder))];
+  },
+};
+
+async function runsInTurns({ folder, quick }: Options, ours: string): Promise<Row[]> {
+  const values = await child({ folder: ours, is: 'runs', quick, langGraph: undefined });
+  rmSync(ours, { recursive: true });
+  const row = { case: 'agent runs orchd', values };
+  const problem = installPeers(...LANGGRAPH);
+  if (problem) return [row, { case: 'agent runs LangGraph', values: { note: `peer skipped: ${problem}` } }];
+  const data = join(folder, 'langgraph');
+  const postgres = await startPostgres(data);
+  try {
+    const langGraph = { at: await postgres.database(), pid: postgres.pid };
+    const theirs = await child({ folder: data, is: 'runs', quick, langGraph });
+    return [row, { case: 'agent runs LangGraph', values: theirs }];
+  } finally {
+    await postgres.stop();
+    rmSync(data, { recursive: true });
+  }
+}
