@@ -22,6 +22,7 @@ import { bench as gateway } from './suites/gateway.ts';
 import { bench as heap } from './suites/heap.ts';
 import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
+import { bench as longRun } from './suites/long-run.ts';
 import { bench as mariadb } from './suites/mariadb.ts';
 import { bench as money } from './suites/money.ts';
 import { bench as peers } from './suites/peers.ts';
@@ -58,6 +59,7 @@ const ALL: readonly Bench[] = [
   heap,
   restart,
   waitingRuns,
+  longRun,
   stall,
   usage,
   takeover,
