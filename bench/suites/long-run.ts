@@ -10,7 +10,8 @@ import { answersIn, openAgents, type ScriptedModel, toolCall } from '../systems/
 const STEPS = 100;
 /** A page of text, as tools return it. */
 const TOOL_RESULT = 'The quick brown fox jumps over the lazy dog, and then it rests. '.repeat(32);
-const SAID = 'I look up the next order, since the one before it has not arrived at its address either. '.repeat(2);
+const SAID =
+  'I look up the next order, since the one before it has not arrived at its address either. '.repeat(2);
 
 interface Args {
   readonly folder: string;
@@ -56,7 +57,8 @@ function writtenLog(folder: string): number {
 
 export const bench: Bench = {
   name: 'long-run',
-  title: 'bytes written by a run of 100 calls of a model, each of which asks for a tool with a result of 2 KiB',
+  title:
+    'bytes written by a run of 100 calls of a model, each of which asks for a tool with a result of 2 KiB',
   rounds: 'once',
   async run(options) {
     const folder = join(options.folder, 'long-run');

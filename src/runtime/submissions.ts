@@ -13,7 +13,7 @@ import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { newMeter } from '../kit/json-writer.ts';
-import { inSlices, nextTurn, ONE_TURN_BYTES, type OwnTurns, ownTurns, type Sliced } from '../kit/slices.ts';
+import { inSlices, nextTurn, ONE_TURN_BYTES, type OwnTurns, ownTurns } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import type { Composition } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
@@ -34,6 +34,7 @@ import {
   prepareInSlices,
   withPayload,
 } from './prepare.ts';
+import { preparedInSlices, preparedNow } from './prepare-all.ts';
 import type { SessionArchive } from './session-archive.ts';
 import { isOvertaken, needsHistory, orRefusal, submittedOf } from './submit-answers.ts';
 
@@ -210,7 +211,8 @@ export class Submissions {
       trace: traceBelow(uidOf(tenant, ask.id), ask),
     };
     if (this.#charsInTurn > ONE_TURN_BYTES) await this.#turns.next();
-    const prepared = this.#preparedNow(requests as readonly SubmitRequest[], caller);
+    const { maxTries } = this.#parts;
+    const prepared = preparedNow(requests as readonly SubmitRequest[], caller, this.#newId, maxTries);
     this.#noteChars(prepared);
     const jobs: (Submission | OrchdError)[] = [];
     const checked: CheckedSubmission[] = [];
@@ -264,23 +266,11 @@ export class Submissions {
     const { env, maxTries } = this.#parts;
     if (caller.bodySize !== 'large') {
       await this.#turns.next();
-      return this.#preparedNow(requests, caller);
+      return preparedNow(requests, caller, this.#newId, maxTries);
     }
-    const prepared = await inSlices(prepareAllInSlices(requests, caller, this.#newId, maxTries), env.timers);
+    const prepared = await inSlices(preparedInSlices(requests, caller, this.#newId, maxTries), env.timers);
     await nextTurn(env.timers);
     return prepared;
-  }
-
-  #preparedNow(requests: readonly SubmitRequest[], caller: Caller): readonly (Prepared | OrchdError)[] {
-    const { maxTries } = this.#parts;
-    return requests.map((each) => {
-      try {
-        return prepare(each, caller, this.#newId, maxTries);
-      } catch (error) {
-        if (error instanceof OrchdError) return error;
-        throw error;
-      }
-    });
   }
 
   #noteChars(prepared: readonly (Prepared | OrchdError)[]): void {
@@ -399,23 +389,4 @@ export class Submissions {
     }
     return overtakenFrom;
   }
-}
-
-function* prepareAllInSlices(
-  requests: readonly SubmitRequest[],
-  caller: Caller,
-  newId: () => string,
-  maxTries: number,
-): Sliced<readonly (Prepared | OrchdError)[]> {
-  const prepared: (Prepared | OrchdError)[] = [];
-  const meter = newMeter();
-  for (const each of requests) {
-    try {
-      prepared.push(yield* prepareInSlices(each, caller, newId, maxTries, meter));
-    } catch (error) {
-      if (!(error instanceof OrchdError)) throw error;
-      prepared.push(error);
-    }
-  }
-  return prepared;
 }
