@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { stableHash } from './hash.ts';
@@ -44,4 +45,16 @@ test('a value hashes like its JSON form', () => {
   const value = { at: new Date(1), deep: [{ at: new Date(2) }] };
   assert.equal(stableHash(value), stableHash(JSON.parse(JSON.stringify(value))));
   assert.notEqual(stableHash({ at: new Date(1) }), stableHash({ at: new Date(2) }));
+});
+
+test('the hash is that of the JSON text with sorted keys, as stored hashes are', () => {
+  const value = { b: [1, 'x', null, undefined], a: { d: undefined, c: 1.5, toJSON: undefined }, e: Number.NaN };
+  const text = '{"a":{"c":1.5},"b":[1,"x",null,null],"e":null}';
+  assert.equal(stableHash(value), createHash('sha256').update(text).digest('hex'));
+  assert.equal(stableHash(undefined), createHash('sha256').update('null').digest('hex'));
+});
+
+test('a text that is hashed with a value counts', () => {
+  assert.notEqual(stableHash({ a: 1 }, '{"b":1}'), stableHash({ a: 1 }, '{"b":2}'));
+  assert.notEqual(stableHash({ a: 1 }, '{"b":1}'), stableHash({ a: 2 }, '{"b":1}'));
 });

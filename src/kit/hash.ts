@@ -2,9 +2,10 @@ import { createHash, hash } from 'node:crypto';
 import { writeInSlices } from './json-writer.ts';
 import type { Sliced, SliceMeter } from './slices.ts';
 
-/** SHA-256 of a value's JSON form, independent of the order of its keys. */
-export function stableHash(value: unknown): string {
-  return hash('sha256', canonical(value) ?? canonical(JSON.parse(JSON.stringify(value) ?? 'null')) ?? '');
+/** SHA-256 of a value's JSON form, independent of the order of its keys; and of a text, as it is. */
+export function stableHash(value: unknown, text = ''): string {
+  const form = canonical(value) ?? canonical(JSON.parse(JSON.stringify(value) ?? 'null')) ?? '';
+  return hash('sha256', form + text);
 }
 
 /** Undefined for a value with parts that JSON has another form for, such as a Date, or none. */

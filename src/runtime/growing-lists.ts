@@ -56,7 +56,7 @@ export async function keepState(
 
 /** The payload of a job below, with fields that contain stored lists; undefined where none does. */
 export function composedPayload(payload: unknown, stored: readonly StoredList[]): Composition | undefined {
-  if (typeof payload !== 'object' || payload === null) return undefined;
+  if (stored.length === 0 || typeof payload !== 'object' || payload === null) return undefined;
   const parts: Part[] = [];
   const others: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(payload)) {

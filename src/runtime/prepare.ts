@@ -284,7 +284,7 @@ export function uidFor(tenant: string, jobId: string): string {
  */
 function hashOf(request: SubmitRequest, { isWait = false }: Caller, payloadText: string): string {
   if (!isWait) return stableHash(hashedPart(request));
-  return stableHash([{ ...hashedPart(request), payload: undefined }, payloadText]);
+  return stableHash({ ...hashedPart(request), payload: undefined }, payloadText);
 }
 
 /** The part of a request that two submits of the same job have in common. */

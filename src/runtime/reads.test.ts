@@ -24,6 +24,7 @@ const MODEL: ModelRegistration = {
 const WAITING: Readonly<Record<string, (reads: Reads) => Promise<unknown>>> = {
   job: (reads) => reads.job('j'),
   jobState: (reads) => reads.jobState('j'),
+  jobWithValue: (reads) => reads.jobWithValue('j'),
   jobWithResult: (reads) => reads.jobWithResult('j'),
   jobWithBodies: (reads) => reads.jobWithBodies('j', 'default', undefined),
   jobs: (reads) => reads.jobs(),
