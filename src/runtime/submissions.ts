@@ -192,9 +192,8 @@ export class Submissions {
   }
 
   /**
-   * Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. They
-   * are checked in the present turn, up to a size: a turn for each wait would spread waits that begin together over many
-   * commits.
+   * Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. Waits
+   * that begin together are checked in one turn, up to a size: in one turn each, they would take as many commits.
    */
   async below(
     ask: AskRecord,
@@ -216,9 +215,8 @@ export class Submissions {
     this.#noteChars(prepared);
     const jobs: (Submission | OrchdError)[] = [];
     const checked: CheckedSubmission[] = [];
-    const composed = (at: number): Composition | undefined =>
-      composedPayload((requests[at] as SubmitRequest).payload, stored);
-    for (const ready of await this.#storeAll(prepared, composed)) {
+    const payloadOf = (at: number): unknown => (requests[at] as SubmitRequest).payload;
+    for (const ready of await this.#storeAll(prepared, (at) => composedPayload(payloadOf(at), stored))) {
       if ('submission' in ready) checked.push(ready);
       jobs.push('submission' in ready ? ready.submission : ready);
     }
