@@ -222,7 +222,13 @@ const TARGETS: readonly Target[] = [
   atMost('a step that looks at 200 starved models: p50 µs', 1000, plain(['plan', 'p50Us'])),
   atMost('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
   atMost('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),
-  atMost('log and bodies of a run of 100 steps ÷ what was said in it', 3, plain(['long run', 'ratio'])),
+  ...[2, 8].map((kib) =>
+    atMost(
+      `log and bodies of a run of 100 steps with results of ${kib} KiB ÷ what was said in it`,
+      3,
+      plain([`long run, results of ${kib} KiB`, 'ratio']),
+    ),
+  ),
   atMost('heap bytes per waiting run, without its queued call', 2048, (results) =>
     difference(['waiting runs', 'heapBytes'], ['waiting queued jobs', 'heapBytes'])(results),
   ),
