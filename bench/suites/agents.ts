@@ -9,20 +9,14 @@ import { inChild } from '../kit/child.ts';
 import { Meter } from '../kit/meter.ts';
 import { inFlight } from '../kit/numbers.ts';
 import { perItem, steady } from '../kit/steady.ts';
-import {
-  answersIn,
-  openAgentRuns,
-  openAgents,
-  type ScriptedModel,
-  toolCall,
-} from '../systems/agents-orchd.ts';
+import { openAgentRuns, openAgents, type ScriptedModel } from '../systems/agents-orchd.ts';
 import { LANGGRAPH, openLangGraph } from '../systems/langgraph.ts';
 import { installPeers } from '../systems/peer.ts';
 import { type PostgresAddress, startPostgres } from '../systems/postgres.ts';
 
 const IN_FLIGHT = 64;
 /** Calls of the model in a run whose steps are measured. */
-const STEPS = 8;
+const STEPS = 2;
 /** Jobs and steps of one turn, and the turns: the machine's own speed changes from one second to the next. */
 const PER_TURN = 2048;
 const TURNS = 8;
@@ -41,17 +35,12 @@ export function measure(args: Args): Promise<Values> {
   return args.is === 'step' ? measureSteps(args.folder, args.quick) : measureRuns(args);
 }
 
-/** A step is one decision and one call of the model: the tool that it asks for does not exist, and is not called. */
-const asksForNothing: ScriptedModel = (request) => {
-  const answers = answersIn(request);
-  const text = `Answer ${answers}, which has as many letters as a short sentence of a model.`;
-  if (answers + 1 >= STEPS) return { text };
-  return { text, tool_calls: [toolCall(`call_${answers}`, 'unknown', {})] };
-};
+/** A step is one decision and one call of the model: the agent plans, then answers. */
+const answersAtOnce: ScriptedModel = () => ({ text: 'An answer with as many letters as a short sentence.' });
 
 /** Steps and plain jobs of one brain, by turns. The run's own begin and end count as parts of its steps. */
 async function measureSteps(folder: string, quick: boolean): Promise<Values> {
-  const brain = await openAgents({ folder, slots: IN_FLIGHT, model: asksForNothing });
+  const brain = await openAgents({ folder, slots: IN_FLIGHT, model: answersAtOnce, plan: 'always' });
   const cycle = (): Promise<void> => brain.cycle(BODY);
   const run = async (): Promise<void> => {
     const { steps } = await brain.run(BODY);

@@ -33,21 +33,22 @@ export interface AgentBrainOptions {
   readonly model: ScriptedModel;
   /** The result of the tools. */
   readonly toolResult?: string;
-  /** YAML that is appended to the configuration. */
-  readonly config?: string;
+  readonly plan?: 'never' | 'always';
 }
 
 export interface AgentBrain {
   readonly orchestrator: Orchestrator;
   readonly syncs: () => number;
   /** Runs the agent; throws for a run that has failed. */
-  run(input: string): Promise<{ readonly reply: string; readonly steps: readonly unknown[] }>;
+  run(
+    input: string,
+  ): Promise<{ readonly reply: string; readonly steps: readonly { readonly event: string }[] }>;
   /** Submits a job that does nothing, and waits for its end. */
   cycle(body: string): Promise<void>;
 }
 
 export async function openAgents(options: AgentBrainOptions): Promise<AgentBrain> {
-  const { folder, slots, model, toolResult = TOOL_RESULT, config = '' } = options;
+  const { folder, slots, model, toolResult = TOOL_RESULT, plan = 'never' } = options;
   const { env, syncs } = countingEnv();
   const orchestrator = await createOrchestrator({
     data: folder,
@@ -67,13 +68,14 @@ export async function openAgents(options: AgentBrainOptions): Promise<AgentBrain
       effect: 'pure',
       run: () => toolResult,
     })),
-    config: `${CONFIG}${config}
+    config: `${CONFIG}
 agents:
   - name: clerk
     model: scripted
     instructions: ${JSON.stringify(INSTRUCTIONS)}
     tools: [${CALLS.map(({ name }) => name).join(', ')}]
     max_steps: 1000
+    plan: ${plan}
 `,
   });
   return {
@@ -82,7 +84,11 @@ agents:
     async run(input) {
       const { job_id } = await orchestrator.submit({ type: 'agent', payload: { agent: 'clerk', input } });
       const { result } = await orchestrator.wait(job_id);
-      const { reply, steps, error } = result as { reply: string; steps: unknown[]; error: unknown };
+      const { reply, steps, error } = result as {
+        reply: string;
+        steps: { event: string }[];
+        error: unknown;
+      };
       if (error) throw new Error(`a run has failed: ${JSON.stringify(error)}`);
       return { reply, steps };
     },
