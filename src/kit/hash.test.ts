@@ -48,7 +48,11 @@ test('a value hashes like its JSON form', () => {
 });
 
 test('the hash is that of the JSON text with sorted keys, as stored hashes are', () => {
-  const value = { b: [1, 'x', null, undefined], a: { d: undefined, c: 1.5, toJSON: undefined }, e: Number.NaN };
+  const value = {
+    b: [1, 'x', null, undefined],
+    a: { d: undefined, c: 1.5, toJSON: undefined },
+    e: Number.NaN,
+  };
   const text = '{"a":{"c":1.5},"b":[1,"x",null,null],"e":null}';
   assert.equal(stableHash(value), createHash('sha256').update(text).digest('hex'));
   assert.equal(stableHash(undefined), createHash('sha256').update('null').digest('hex'));

@@ -7,6 +7,7 @@
  *     Until then `holds` says already what is true, and scheduling asks it before every claim. The same holds for
  *     pauses in a log that is replayed.
  */
+import type { ReadonlySmallSet } from '../../kit/small-set.ts';
 import { uidOf } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from './job-entry.ts';
@@ -32,12 +33,12 @@ export class Pauses {
   }
 
   /** The record of a job has changed. `below`: the live jobs below it. */
-  note({ uid, job }: JobEntry, below: ReadonlySet<JobEntry>): void {
+  note({ uid, job }: JobEntry, below: ReadonlySmallSet<JobEntry>): void {
     const isPaused = job.paused !== undefined && !isTerminal(job.state);
     if (this.#paused.has(uid) === isPaused) return;
     if (isPaused) this.#paused.add(uid);
     else this.#paused.delete(uid);
-    if (below.size > 0) this.#unsettled.set(uid, below.values());
+    if (below.size > 0) this.#unsettled.set(uid, below[Symbol.iterator]());
   }
 
   /** The next job that is to be put where it belongs now; undefined once all are. */
