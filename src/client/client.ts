@@ -14,8 +14,9 @@ import type { Status } from '../model/http/status.ts';
 import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
 import { LAST_EVENT_ID } from '../wire/headers.ts';
-import { type ParsedError, readError } from '../wire/read-error.ts';
+import type { ParsedError } from '../wire/read-error.ts';
 import { readEvents, type SseEvent } from '../wire/sse.ts';
+import { errorOf, isOrchdAnswer, noAnswerError, notOrchdError } from './answers.ts';
 import { type ApprovalList, type ApprovalQuery, allApprovals, approvalPath } from './approvals.ts';
 import {
   type BatchResult,
@@ -233,11 +234,7 @@ export class OrchdClient {
   }
 
   async deleteRoute(name: string): Promise<void> {
-    await this.#send(`/v2/catalog/routes/${encodeURIComponent(name)}`, {
-      method: 'DELETE',
-      headers: this.#headers(),
-      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
-    });
+    await this.#call('DELETE', `/v2/catalog/routes/${encodeURIComponent(name)}`);
   }
 
   prices(): Promise<PricesView> {
@@ -315,14 +312,14 @@ export class OrchdClient {
     });
     if (response.status === 204) return undefined as T;
     return (await response.json().catch((error: Error) => {
-      throw noAnswerError(this.#base, error);
+      throw noAnswerError(this.#base, error, CALL_TIMEOUT_MS);
     })) as T;
   }
 
   /** Sends a request; throws unless a brain answers it with success. */
   async #send(path: string, init: RequestInit): Promise<Response> {
     const response = await this.#fetch(this.#base + path, { ...init, redirect: 'error' }).catch((error) => {
-      throw noAnswerError(this.#base, error);
+      throw noAnswerError(this.#base, error, CALL_TIMEOUT_MS);
     });
     if (!isOrchdAnswer(response)) throw notOrchdError(this.#base, response.status);
     if (!response.ok) throw await errorOf(response);
@@ -332,7 +329,7 @@ export class OrchdClient {
   /** For calls that stream. */
   readonly #requests: Requests = {
     send: (path, init) => this.#send(path, { ...init, headers: { ...this.#headers(), ...init.headers } }),
-    broken: (error) => noAnswerError(this.#base, error),
+    broken: (error) => noAnswerError(this.#base, error, CALL_TIMEOUT_MS),
   };
 
   #headers(): Record<string, string> {
@@ -353,56 +350,4 @@ function dataOf({ data }: SseEvent): unknown {
   } catch {
     throw new OrchdError('WORKER_PROTOCOL', 'an event of the stream is not JSON');
   }
-}
-
-function isOrchdAnswer({ status, headers }: Response): boolean {
-  const type = headers.get('content-type') ?? '';
-  return status === 204 || /^(application\/json|application\/x-ndjson|text\/event-stream)/.test(type);
-}
-
-function noAnswerError(base: string, error: Error): ClientError {
-  return unreachableError(0, noAnswerText(withoutCredentials(base), error), true, { cause: error });
-}
-
-function noAnswerText(url: string, error: Error): string {
-  if (error.name === 'TimeoutError') return `${url} did not answer within ${CALL_TIMEOUT_MS / 1000} s`;
-  const cause = error.cause as (Error & { code?: string }) | undefined;
-  switch (cause?.code) {
-    case 'ECONNREFUSED':
-      return `nothing answers at ${url}`;
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-      return `there is no host "${new URL(url).hostname}"`;
-    default:
-      // A browser gives no cause that would help.
-      return `${url} cannot be reached${cause ? ` (${cause.code ?? cause.message})` : ''}`;
-  }
-}
-
-/**
- * An answer that is not from orchd. With a 5xx it is retriable: a proxy answers so while the brain behind it is down.
- */
-const notOrchdError = (base: string, status: number): ClientError =>
-  unreachableError(
-    status,
-    `what answers at ${withoutCredentials(base)} is not orchd (HTTP ${status})`,
-    status >= 500,
-  );
-
-function unreachableError(
-  status: number,
-  message: string,
-  retriable: boolean,
-  options?: ErrorOptions,
-): ClientError {
-  const { next } = ERRORS.UNREACHABLE;
-  return new ClientError(status, { code: 'UNREACHABLE', message, retriable, next }, options);
-}
-
-/** The URL without user name and password. */
-const withoutCredentials = (url: string): string => url.replace(/\/\/[^/]*@/, '//');
-
-async function errorOf(response: Response): Promise<ClientError> {
-  const text = await response.text().catch(() => '');
-  return new ClientError(response.status, readError(text) ?? { code: 'INTERNAL' });
 }

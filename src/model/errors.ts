@@ -1,7 +1,4 @@
-/**
- * The error catalogue. Every error that a caller can see has an entry: a stable code, its HTTP status, whether a retry may
- * help, its meaning and what to do next. Codes are never renamed or reused; docs/errors.md is generated from this table.
- */
+/** The catalogue of all errors that a caller can see. Codes are never renamed or reused; docs/errors.md is generated. */
 import type { Reason, TurnedAwayReason } from './reasons.ts';
 
 interface CatalogueEntry {

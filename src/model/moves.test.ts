@@ -167,7 +167,16 @@ describe('[FARRO-3] the tables of legal moves', () => {
 
   test('the lists above name every constructor of moves.ts', () => {
     const notMoves = [
-      ...['FRESH_JOB', 'requestCancel', 'reroute', 'newAttempt', 'orderKill', 'confirm'],
+      ...[
+        'FRESH_JOB',
+        'requestCancel',
+        'pauseJob',
+        'resumeJob',
+        'reroute',
+        'newAttempt',
+        'orderKill',
+        'confirm',
+      ],
       ...['orderWorker', 'adoptWorker', 'shiftJob', 'shiftAttempt'],
     ];
     const listed = [notMoves, JOB_MOVES, ATTEMPT_MOVES, WORKER_MOVES];

@@ -10,6 +10,7 @@ import type { BatchRecord } from './batch-record.ts';
 import type { Body } from './body.ts';
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';
 import type { BlobPart } from './composed.ts';
+import type { DemandRecord } from './demand-record.ts';
 import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
 import type { ErasureRecord } from './erasure-record.ts';
@@ -307,13 +308,6 @@ export interface WorkerRecord {
   readonly why: WorkerReason;
   /** Starts of this model in a row of which none has become ready, this one included. */
   readonly tries: number;
-}
-
-/** The learned arrival pattern of a model's jobs; `pattern` is a DemandPattern of core/workers/demand.ts. */
-export interface DemandRecord {
-  readonly v: 1;
-  readonly at: number;
-  readonly pattern: unknown;
 }
 
 /** The small record kinds: they belong to no job and are few; stores treat them all alike (docs/decisions/0014). */

@@ -53,6 +53,9 @@ export type { Observer, OrchestratorParts, RuntimeSettings };
 
 const DEFAULT_ROOM_BYTES = 256 * 2 ** 20;
 
+const jobEnds = (logger: OrchestratorParts['logger']): JobEnds =>
+  new JobEnds((error) => logger?.error('a job-end listener failed', { reason: describeThrown(error) }));
+
 export class Orchestrator extends Service {
   readonly #parts: OrchestratorParts;
   readonly #backends: BackendDirectory;
@@ -102,9 +105,7 @@ export class Orchestrator extends Service {
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
     reportSteps(this.#clock, logger);
-    this.ends = new JobEnds((error) =>
-      logger?.error('a job-end listener failed', { reason: describeThrown(error) }),
-    );
+    this.ends = jobEnds(logger);
     this.#bodies = new Bodies(store, env.random, parts.answerRoom ?? new ByteRoom(DEFAULT_ROOM_BYTES));
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
@@ -114,8 +115,12 @@ export class Orchestrator extends Service {
       failed: (error) => this.#failed(error),
     });
     const sessionArchive = new SessionArchive({ ...parts, engine: this.#engine, loop: this.#loop });
-    const more = { sessionArchive, logger, bodies: this.#bodies };
-    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, more);
+    const bodies = this.#bodies;
+    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, {
+      sessionArchive,
+      logger,
+      bodies,
+    });
     this.#observed = observedStateOf(this.#engine);
     const shared = {
       divergence: Divergence.of(store, logger, this.#loop),
@@ -124,7 +129,7 @@ export class Orchestrator extends Service {
       engine: this.#engine,
       loop: this.#loop,
       clock: this.#clock,
-      bodies: this.#bodies,
+      bodies,
       sessionArchive,
       backends: this.#backends,
       observer: parts.observer,
@@ -132,17 +137,14 @@ export class Orchestrator extends Service {
     };
     this.reads = new Reads({ ...shared, poolAddress: (pool) => managers?.addressOf(pool) });
     const mayAct = (): boolean => store.holds();
-    const runner = new EffectRunner(env, this.#loop);
-    this.#runner = runner;
+    this.#runner = new EffectRunner(env, this.#loop);
+    const runner = this.#runner;
     this.#erasures = new Erasures({ ...shared, runner });
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
     ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
-    this.#sources = new Sources({
-      sources: [...(managers ? [managers] : []), ...(parts.sources ?? [])],
-      backends: this.#backends,
-      loop: this.#loop,
-    });
+    const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
+    this.#sources = new Sources({ ...shared, sources });
     this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
     this.#submissions = new Submissions({ ...shared, ...settings.engine });
     const assertOpen = (): void => this.#assertOpen();
@@ -157,9 +159,8 @@ export class Orchestrator extends Service {
       onEvent: (entry, event) => this.#received(entry, event),
       children: (ask, requests, stored) => this.#submissions.below(ask, requests, stored),
     });
-    const { inspector } = this.#effects;
-    const atStart = settings.reconcilesAtStart;
-    this.reconciliation = new Reconciliation({ ...shared, runner, inspector, logger, atStart });
+    const reconciling = { inspector: this.#effects.inspector, atStart: settings.reconcilesAtStart };
+    this.reconciliation = new Reconciliation({ ...shared, runner, logger, ...reconciling });
     this.#endNotices = new EndNotices({ reads: this.reads, following: this.#following, logger });
     this.drain = new Drain({ ...shared, atMostMs: settings.drainMs });
   }

@@ -21,7 +21,7 @@ class Told extends WatchedPools {
 
   constructor() {
     super();
-    this.backend('b', { slots: 9 });
+    this.backend('b', { slots: 9, types: ['agent', 'inference'] });
     this.listen();
     this.submit('r', { type: 'agent' });
     this.accept('r');

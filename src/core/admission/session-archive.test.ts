@@ -226,9 +226,13 @@ describe('an archived session', () => {
       assert.equal(unknown instanceof OrchdError && unknown.code, 'NOT_FOUND');
       return { kit, changes };
     };
-    assert.deepEqual(forget(false).changes, [
-      { kind: 'session', id: 'default~s', after: null, cause: 'deleted' },
-    ]);
+    assert.deepEqual(
+      forget(false).changes.map(({ kind, id, after }) => [kind, id, after === null]),
+      [
+        ['erasure', 'default~s', false],
+        ['session', 'default~s', true],
+      ],
+    );
     const kept = sessionOf(forget(true).kit, 's');
     assert.deepEqual([kept?.tokenBudget, kept?.tokensUsed, kept?.turns], [100, 95, 0]);
   });

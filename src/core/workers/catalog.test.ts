@@ -173,21 +173,6 @@ describe('a session', () => {
     assert.equal(kit.engine.state.roster.reservedTokens('default', 's'), 0);
   });
 
-  test('is deleted when it was not used for long, whatever other sessions do', () => {
-    const kit = kitWith();
-    for (const id of ['busy', 'quiet']) kit.ask(id, 'm', { session_id: id });
-    kit.pass(20 * 86_400_000);
-    kit.step({ type: 'budget', tenant: 'default', id: 'busy', tokenBudget: 5 });
-    kit.ask('again', 'm', { session_id: 'busy' });
-    const used = { ...kit.engine.state.tables.session.get('default~busy')!, usedAt: kit.now };
-    kit.engine.state.keep({ kind: 'session', id: 'default~busy', after: used });
-    kit.pass(11 * 86_400_000);
-    assert.deepEqual(
-      [...kit.engine.state.tables.session.entries()].map(([id]) => id),
-      ['default~busy'],
-    );
-  });
-
   test('that is deleted cancels its jobs', () => {
     const kit = kitWith();
     kit.ask('a', 'm', { session_id: 's' });

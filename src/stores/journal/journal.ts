@@ -198,9 +198,7 @@ export class JournalStore implements Store {
     return this.#blobs.read(ref);
   }
 
-  isScattered(ref: BlobRef): boolean {
-    return isScattered(ref);
-  }
+  readonly isScattered = isScattered;
 
   /** Ignored once the store is closing: the next opening hands these jobs over again. */
   index(ended: readonly JobBundle[], upTo: Seq): void {
@@ -395,9 +393,7 @@ export class JournalStore implements Store {
   }
 
   async #release(lock: Lock | undefined): Promise<void> {
-    await this.#background.close();
-    await this.#blobs.close();
-    await this.keys.close();
+    for (const part of [this.#background, this.#blobs, this.keys]) await part.close();
     await lock?.release();
   }
 }
