@@ -21,7 +21,8 @@ class Told extends WatchedPools {
 
   constructor() {
     super();
-    this.backend('b', { slots: 9, types: ['agent', 'inference'] });
+    this.backend('b', { slots: 9 });
+    this.backend('runs', { slots: 9, types: ['agent'] });
     this.listen();
     this.submit('r', { type: 'agent' });
     this.accept('r');
