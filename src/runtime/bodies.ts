@@ -44,7 +44,7 @@ const blobOwner = ({ tenant, session, root }: BodyOwner): BlobOwner =>
 const isStructure = /^[[\]{},]*(?:"\w{1,64}":\[)?$/;
 
 /** A list of more blobs than this is written anew as one before it grows: each of them is read for its text. */
-const MAX_LINKS = 128;
+const MAX_LINKS = 1024;
 
 export class Bodies {
   readonly #store: Store;
