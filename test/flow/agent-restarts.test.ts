@@ -7,7 +7,7 @@ import { LASTING, onStores } from './flow-kit.ts';
 /** The calls of a run in order; `send` and `look` are made at once. */
 const CALLS = ['model1', 'send', 'look', 'model2', 'read', 'model3'].map((name) => `r.${name}`);
 
-describe('a run whose brain is killed', () => {
+describe('[ADR-9] a run whose brain is killed', () => {
   onStores(
     'goes on from its last finished step, at every step, and makes no call again that has ended',
     LASTING,

@@ -123,7 +123,7 @@ async function passTime(site: Site): Promise<void> {
   await site.reply('between');
 }
 
-describe('a run that is paused', () => {
+describe('[ADR-9] a run that is paused', () => {
   onStores('while it is queued does not begin', LASTING, async (t, data) => {
     const site = await new Site({ slowModel: 'first' }).open(t, data);
     await site.start('first', 'plain', { session_id: 's' });
