@@ -14,7 +14,7 @@ const EXAMPLES = {
   librarian: [
     ['list_files', {}, /agents\.md/],
     ['search_files', { text: 'A run is a job' }, /agents\.md/],
-    ['read_file', { path: 'agents.md' }, /^# Agents/],
+    ['read_file', { path: 'agents.md' }, /^--- data \w+ ---\n# Agents/],
   ],
   machine: [
     ['machine_health', {}, /"disk_free_bytes":\{"data":\d+\}/],

@@ -132,7 +132,7 @@ describe('a command as a tool', () => {
       'touch /usr/x 2>&1',
       'grep : /proc/net/dev | cut -d: -f1',
       'env',
-      'echo kept > kept; echo private > /tmp/private; pwd',
+      'echo kept > kept; echo private > /tmp/orchd-private; pwd',
       'echo $$',
     ].join('\n');
     const text = await outputOf(t, sh(script, { folder }));
@@ -145,7 +145,7 @@ describe('a command as a tool', () => {
     assert.match(text, new RegExp(`^HOME=${folder}$`, 'm'));
     assert.match(text, /^[0-9]$/m);
     assert.equal(fs.readFileSync(join(folder, 'kept'), 'utf8'), 'kept\n');
-    assert.equal(fs.existsSync('/tmp/private'), false);
+    assert.equal(fs.existsSync('/tmp/orchd-private'), false);
   });
 
   test('leaves no process behind, also none that hides', async (t) => {

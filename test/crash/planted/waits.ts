@@ -4,6 +4,7 @@ import type { PlantedBug } from './catchers.ts';
 const PROCESS_ENDS = `export function processEnds(turn: EngineTurn): void {
   for (const end of turn.takeEnds()) {
     if (end.is === 'waits') {
+      if (end.entry.job.wait?.budget) limitTree(turn, end.entry);
       const admitted = admitChildren(turn, end.entry, end.children);
 `;
 

@@ -120,15 +120,18 @@ export class People {
   async #decide(brain: Orchestrator, entry: JobEntry): Promise<void> {
     const { ask } = entry;
     const run = ask.spec.parent_id as string;
-    const { tool, args } = JSON.parse(ask.payload as string) as { tool: string; args: { number: number } };
     if (ask.spec.on_unknown !== 'hold') return;
+    const { tool } = ask.spec.tags ?? {};
     check(tool === 'send', `${ask.id} is held, and may be repeated`);
-    const state = await this.#call(
-      async (): Promise<RunStateName> => (await runView(run, (id) => brain.get(id))).state,
-    );
+    const seen = await this.#call(async (): Promise<{ state: RunStateName; args: { number: number } }> => {
+      const { payload } = await brain.get(ask.id);
+      const { state } = await runView(run, (id) => brain.get(id));
+      return { state, args: (payload as { args: { number: number } }).args };
+    });
     const { jobs } = engineOf(brain).state;
     const isHeld = entry.job.state === 'stale' && jobs.get(run)?.job.state === 'waiting';
-    if (this.#brain.up !== brain || !isHeld || state === undefined || state instanceof Error) return;
+    if (this.#brain.up !== brain || !isHeld || seen === undefined || seen instanceof Error) return;
+    const { state, args } = seen;
     check(state === 'needs_decision', `${run} is ${state} while ${ask.id} is held`);
     const wasMade = this.#ledger.some(({ job }) => job === ask.id);
     const result = { ok: true, text: said('send', args.number) };

@@ -55,9 +55,9 @@ export function checkCalls(
   }
 }
 
-const payloadOf = (logged: LoggedJob | undefined) =>
-  JSON.parse(typeof logged?.ask.payload === 'string' ? logged.ask.payload : '{}') as { tool?: string };
-const isSend = (logged: LoggedJob | undefined): boolean => payloadOf(logged).tool === 'send';
+/** The payload of a job in a session is sealed: its tags say which tool it calls. */
+const toolOf = (logged: LoggedJob | undefined): string | undefined => logged?.ask.spec.tags?.['tool'];
+const isSend = (logged: LoggedJob | undefined): boolean => toolOf(logged) === 'send';
 const succeeded = ({ job }: LoggedJob): boolean => job?.state === 'succeeded';
 
 /** A run that was not stopped has answered with what its calls have returned, however often it was interrupted. */
@@ -90,7 +90,7 @@ export function checkAnswer(asked: Asked, view: JobView, jobs: ReadonlyMap<strin
     ['look', look],
     ['send', send],
   ] as const) {
-    const isMade = calls.some((call) => payloadOf(call).tool === tool && succeeded(call));
+    const isMade = calls.some((call) => toolOf(call) === tool && succeeded(call));
     check(heard === said(tool, number) || heard.startsWith('error: '), `${id} heard "${heard}" of ${tool}`);
     if (tool === 'send' && redrives === 0)
       check(isMade === (heard === said(tool, number)), `${id} heard "${heard}" of ${tool}`);
