@@ -32,10 +32,13 @@ export function terminalOf(stdout: Stream, stderr: Stream, noColour: boolean): T
     },
     status(text) {
       if (stderr.isTTY)
-        stderr.write(CLEAR_LINE + (text === undefined ? '' : fitting(oneLine(text), stderr.columns)));
+        stderr.write(CLEAR_LINE + (text === undefined ? '' : fitting(asked(text), stderr.columns)));
     },
   };
 }
+
+/** On one line; a space at its end stays, so that what is typed after a question stands apart from it. */
+const asked = (text: string): string => `${oneLine(text)}${text.endsWith(' ') ? ' ' : ''}`;
 
 /** Cuts a line to the width of the terminal: one that wraps could not be overwritten. */
 export function fitting(text: string, columns: number | undefined): string {

@@ -13,6 +13,8 @@ export interface TmuxWindow {
   key(name: string): void;
   /** The screen as soon as it matches; it is never compared with an instant. */
   shows(pattern: RegExp): Promise<string>;
+  /** Settles when the process in the window has ended. */
+  ended(): Promise<void>;
   /** The process that runs in the window. */
   readonly pid: number;
   close(): void;
@@ -42,6 +44,10 @@ export async function tmuxWindow(
         if (pattern.test(shown)) return shown;
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       }
+    },
+    ended: async () => {
+      while (run('display-message', '-p', '-t', 'w', '#{pane_dead}').trim() !== '1')
+        await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     },
     pid: Number(run('display-message', '-p', '-t', 'w', '#{pane_pid}')),
     close,

@@ -35,7 +35,7 @@ test('a conversation is answered line by line, with all that was said before', L
   window.line('pears');
   const screen = await window.shows(/heard pears as number 4\./);
   window.key('C-d');
-  await window.shows(/Pane is dead/);
+  await window.ended();
   const { code, out } = await orchd(['sessions', 'show', sessionIn(screen)], {
     env: { ORCHD_URL: made.brain.url },
   });
@@ -62,7 +62,7 @@ test(
     first.line('pears');
     const session = sessionIn(await first.shows(/it is/));
     process.kill(first.pid, 'SIGKILL');
-    await first.shows(/Pane is dead/);
+    await first.ended();
     const second = await chat(t, made, 'helper', '--session', session);
     await second.shows(/you: apples\n(.|\n)*heard apples as number 2\./);
     (await held.promise).say('late').end();
