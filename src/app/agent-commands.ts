@@ -6,7 +6,7 @@ import type { Sandbox } from '../backends/local/command/sandbox.ts';
 import { probeSandbox } from '../backends/local/command/sandbox-probe.ts';
 import type { AgentConfig } from '../config/agents.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
-import type { Disk } from '../kit/env/env.ts';
+import { type Disk, diskErrorCode } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { backendFolder } from './node-folders.ts';
 
@@ -32,7 +32,17 @@ export async function commandSandbox(
  * run or have ended.
  */
 export const runsCommands = async (disk: Disk, agents: Agents, data: string): Promise<boolean> =>
-  agents.hasCommands || (await disk.stat(backendFolder(data, COMMAND_BACKEND))) !== undefined;
+  agents.hasCommands || (await isThere(disk, backendFolder(data, COMMAND_BACKEND)));
+
+/** False too where a file stands in place of the data folder: the store says so when it is opened. */
+async function isThere(disk: Disk, folder: string): Promise<boolean> {
+  try {
+    return (await disk.stat(folder)) !== undefined;
+  } catch (error) {
+    if (diskErrorCode(error) === 'ENOTDIR') return false;
+    throw error;
+  }
+}
 
 /** Where the commands of a brain without a cluster are run; undefined if none are. */
 export async function commandPlace(

@@ -206,7 +206,13 @@ describe('the stream of a run', () => {
     ).open(t, 1);
     // Two jobs are before the call of the run.
     for (const job_id of ['one', 'two'])
-      await site.post('/v2/tasks', { job_id, model: 'scripted', priority: 'interactive', messages: HELLO });
+      await site.post('/v2/tasks', {
+        job_id,
+        model: 'scripted',
+        priority: 'interactive',
+        agent: 'clerk',
+        messages: HELLO,
+      });
     await site.start();
     const places: number[] = [];
     const run = async (): Promise<void> => {

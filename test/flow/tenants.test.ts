@@ -138,6 +138,11 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
   'GET /v2/runs/:id': [{ path: '/v2/runs/done', status: 404 }],
   'GET /v2/runs/:id/events': [{ path: '/v2/runs/done/events', status: 404 }],
   'POST /v2/runs/:id/cancel': [{ path: '/v2/runs/done/cancel', status: 404 }],
+  'POST /v2/runs/:id/pause': [{ path: '/v2/runs/done/pause', status: 404 }],
+  'POST /v2/runs/:id/resume': [{ path: '/v2/runs/done/resume', status: 404 }],
+  'POST /v2/runs/:id/decide': [
+    { path: '/v2/runs/done/decide', body: { call_id: 'done.1', as: 'failed' }, status: 404 },
+  ],
   'GET /v2/approvals': [{ status: 200, answer: /"approvals":\[\]/ }],
   'POST /v2/runs/:id/approve': [
     { path: '/v2/runs/done/approve', body: { call_id: 'done', approve: true }, status: 404 },
@@ -154,6 +159,11 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
     { status: 200, answer: /"sessions":\[\]/ },
     { path: '/v2/sessions?archived=true', status: 200, answer: /"sessions":\[\]/ },
   ],
+  'POST /v2/sessions': [{ body: { session_id: 'mine' }, status: 201, answer: /"messages":0/ }],
+  'GET /v2/sessions/:id/messages': [{ path: '/v2/sessions/s/messages', status: 404 }],
+  'GET /v2/sessions/:id/export': [{ path: '/v2/sessions/s/export', status: 404 }],
+  'PUT /v2/sessions/:id/metadata': [{ path: '/v2/sessions/s/metadata', body: { mode: 'mine' }, status: 404 }],
+  'POST /v2/sessions/:id/fork': [{ path: '/v2/sessions/s/fork', body: {}, status: 404 }],
   'GET /v2/sessions/:id': [{ path: '/v2/sessions/s', status: 404 }],
   'PUT /v2/sessions/:id': [{ path: '/v2/sessions/s', body: { token_budget: 5 }, status: 200, answer: /:5,/ }],
   'DELETE /v2/sessions/:id': [{ path: '/v2/sessions/s', status: 204 }],

@@ -135,6 +135,16 @@ const pool = {
     },
   ],
 };
+const session = {
+  session_id: HOSTILE,
+  created_at: 1,
+  used_at: 1,
+  tokens_used: 1,
+  messages: 1,
+  live_jobs: 0,
+  jobs: [],
+  metadata: { mode: HOSTILE },
+};
 const agent = { name: HOSTILE, model: HOSTILE, tools: [HOSTILE], version: HOSTILE, description: HOSTILE };
 const routes = [
   {
@@ -208,6 +218,14 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     send(200, { ...job, type: 'approval', state: 'waiting', tags: { run: HOSTILE, hash: HOSTILE } });
   } else if (/^\/v2\/agents\/.*\/runs$/.test(url)) {
     send(202, { run_id: HOSTILE, agent: HOSTILE });
+  } else if (url.startsWith('/v2/runs/') && !url.includes('/events')) {
+    send(200, { run_id: HOSTILE, state: HOSTILE, created_at: 1 });
+  } else if (url.startsWith('/v2/sessions?')) {
+    send(200, { sessions: [session] });
+  } else if (/^\/v2\/sessions\/[^/]*\/(messages|export)$/.test(url)) {
+    send(200, { session_id: HOSTILE, session, messages: [{ role: HOSTILE, content: HOSTILE }] });
+  } else if (url.startsWith('/v2/sessions')) {
+    send(200, session);
   } else if (url === '/v2/catalog/routes') {
     send(200, { routes });
   } else if (url.startsWith('/v2/catalog/routes/')) {
@@ -274,6 +292,23 @@ const CALLS: Record<string, () => string[][]> = {
     [HOSTILE, ...at()],
   ],
   agents: () => [[...at()], [HOSTILE, ...at()], ['missing', ...at()]],
+  runs: () => [['pause', 'a', ...at()], ['resume', 'a', ...at()], ['pause', 'refuse', ...at()], [HOSTILE]],
+  sessions: () => [
+    at(),
+    ['--json', ...at()],
+    ['--archived', ...at()],
+    ['show', 'a', ...at()],
+    ['show', 'a', '--json', ...at()],
+    ['export', 'a', ...at()],
+    ['fork', 'a', '--as', HOSTILE, ...at()],
+    ['delete', 'a', ...at()],
+    [HOSTILE],
+  ],
+  chat: () => [
+    ['missing', ...at()],
+    [HOSTILE, 'more'],
+    ['--session', HOSTILE],
+  ],
   run: () => [
     ['helper', HOSTILE, ...at()],
     ['helper', HOSTILE, '--detach', ...at()],

@@ -93,7 +93,7 @@ export const RECOVERY_BUGS: readonly PlantedBug[] = [
     find: "    await this.run('SET autocommit = 0');\n",
     replace: '',
     catcher: 'killInStatements',
-    says: /rows of the trail for/,
+    says: /rows of the trail for|it has not ended/,
   },
   {
     name: 'a copied folder is used like the original',
