@@ -25,7 +25,7 @@ test('metrics are told while the disk takes nothing', async (t) => {
   const release = hold();
   const submitted = orchestrator.submit({ job_id: 'one', type: 'nobody-runs-this' });
   await turns();
-  const told = await Promise.race([metricsOf(orchestrator).render(), turns(200)]);
+  const told = await Promise.race([metricsOf(orchestrator).render(), turns(5000)]);
   release();
   await submitted;
   assert.match(told ?? 'nothing', /^queue_depth /m);
