@@ -15,6 +15,7 @@ import {
   compositionIn,
   isComposed,
   refsIn,
+  valuesText,
 } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type AskRecord, scoped, uidOf } from '../model/records.ts';
@@ -93,7 +94,7 @@ export class Bodies {
 
   /** Adds JSON values to a list that is stored as a blob; `list` is undefined for the first ones. */
   async append(list: BlobPart | undefined, values: readonly unknown[], owner: BodyOwner): Promise<BlobPart> {
-    const added = values.map((value) => JSON.stringify(value)).join(',');
+    const added = valuesText(values);
     if (!list) return this.#part(added, values.length, owner);
     const text = `${await this.#textOf(list)},${added}`;
     const count = list.values + values.length;
