@@ -102,3 +102,24 @@ test('a growing list keeps the place of values that JSON does not have', async (
   await orchestrator.submit({ job_id: 'a', type: 'grow', max_tries: 1 });
   assert.deepEqual((await orchestrator.wait('a')).result, [null, 2]);
 });
+
+for (const keepsBudget of [true, false])
+  test(`a job that ends after its session was deleted says nothing in the next one of that name (${keepsBudget ? 'emptied' : 'begun anew'})`, async (t) => {
+    const begun = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const orchestrator = await brainWith(t, async (_, context) => {
+      begun.resolve();
+      await gate.promise;
+      return context.end('done', { name: 'list', values: ['an old secret'], from: 0 });
+    });
+    await orchestrator.sessions.setBudget(TENANT, 's', 1000);
+    await orchestrator.submit({ job_id: 'a', type: 'grow', session_id: 's' });
+    await begun.promise;
+    await orchestrator.sessions.remove(TENANT, 's', 'me', keepsBudget);
+    await orchestrator.submit({ job_id: 'b', type: 'echo', payload: 1, session_id: 's' });
+    gate.resolve();
+    const { state, result } = await orchestrator.wait('a');
+    assert.deepEqual([state, result], ['cancelled', undefined]);
+    await orchestrator.wait('b');
+    assert.deepEqual(await orchestrator.reads.sessions.messages(TENANT, 's'), []);
+  });

@@ -12,7 +12,14 @@ import { type AskRecord, uidOf } from '../model/records.ts';
 import { MAX_CHILDREN, type RefusedChild } from '../model/waiting.ts';
 import { type Bodies, ownerOf } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
-import { grown, type KeptState, keepState, type Lists, type StoredList, storedList } from './growing-lists.ts';
+import {
+  grown,
+  type KeptState,
+  keepState,
+  type Lists,
+  type StoredList,
+  storedList,
+} from './growing-lists.ts';
 
 /** Checks requests for jobs below a job, and stores their bodies. */
 export type Children = (
