@@ -149,10 +149,11 @@ export class Bodies {
     const composition = compositionIn(raw);
     if (!composition) return this.seals.open(raw);
     const texts: string[] = [];
-    // Each text is sealed by itself.
-    for (const part of [...composition.parts, composition.rest])
+    // Each text is sealed by itself. The rest first: of a deleted session it says so, while the parts may be gone.
+    const rest = await this.seals.open(composition.rest);
+    for (const part of composition.parts)
       texts.push(typeof part === 'string' ? await this.seals.open(part) : await this.#textOf(part));
-    return texts.join('');
+    return texts.join('') + rest;
   }
 
   async #sealed(text: string, { tenant, session }: TextOwner): Promise<string> {
