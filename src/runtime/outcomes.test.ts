@@ -70,6 +70,17 @@ for (const [what, list] of [
     await assertAlive(orchestrator);
   });
 
+test('a wait for a time that is no number fails its job', async (t) => {
+  const orchestrator = await brainWith(t, (forMs: unknown, context) =>
+    context.wait({ forMs: Number(forMs) }),
+  );
+  for (const forMs of ['abc', 'Infinity']) {
+    await orchestrator.submit({ job_id: forMs, type: 'grow', payload: forMs, max_tries: 1 });
+    const { state, error } = await orchestrator.wait(forMs);
+    assert.deepEqual([state, error?.code], ['dead', 'INVALID_PARAMS']);
+  }
+});
+
 test('a list that was to grow and has become shorter fails its job', async (t) => {
   const orchestrator = await brainWith(t, (_, context) =>
     context.wait({ state: { list: context.waited ? [LONG] : [LONG, 1] }, growing: ['list'], forMs: 0 }),

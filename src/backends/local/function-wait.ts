@@ -41,6 +41,8 @@ export class Wait {
 
   outcome(): AskedWait {
     const { state, growing = [], continues, jobs = [], needs = 'all', forMs, budget } = this.#request;
+    if (forMs !== undefined && !Number.isFinite(forMs))
+      throw new OrchdError('INVALID_PARAMS', '"forMs" must be a number; without it the wait has no end');
     return {
       ok: 'waits',
       ...split(state, growing),
