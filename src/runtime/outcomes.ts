@@ -174,10 +174,10 @@ const TOO_MANY_CHILDREN: Outcome = {
   error: errorInfo('TOO_LARGE', `a job waits for at most ${MAX_CHILDREN} others at once`),
 };
 
-/** What was stored before and is needed for the outcome is gone or damaged, or a function gave something that is no JSON. */
+/** The errors of bodies that the outcome needs and that are gone or damaged, and of lists that cannot be stored. */
 const FAULTS: readonly ErrorCode[] = ['NOT_FOUND', 'STORE_CORRUPT', 'INVALID_PARAMS'];
 
-/** Such a fault is the end of one job: passed on, it would end the brain. */
+/** The outcome, or a failure of the job with one of FAULTS: an error that is thrown here ends the brain. */
 async function orFailed(recording: Promise<Outcome>): Promise<Outcome> {
   try {
     return await recording;
