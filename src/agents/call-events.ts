@@ -96,6 +96,7 @@ export async function* toolEvents(
   let isInDoubt = false;
   for await (const { type, data } of follow(call.id)) {
     if (type === 'queued') yield { event: 'queued', data };
+    else if (type === 'started') isInDoubt = false;
     else if (type === 'waiting' && isApproval) {
       const { wait } = await read(call.id);
       const expires = wait?.until === undefined ? {} : { expires_at: wait.until };

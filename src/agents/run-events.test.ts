@@ -58,6 +58,35 @@ test('a call whose outcome is unknown needs a decision, which is told once', asy
   assert.partialDeepStrictEqual(events[2]?.data, { call_id: 'r.1.0', tool: 'send', ok: true });
 });
 
+test('a call that is in doubt once more, after it was tried again, needs another decision', async () => {
+  const stale: JobEvent = { type: 'stale', data: { job_id: 'r.1.0' } };
+  const started: JobEvent = { type: 'started', data: {} };
+  const events = await told(
+    sourcesOf({
+      jobs: { r: { state: 'queued' }, 'r.1.0': tool('stale') },
+      events: { r: [waiting('r.1.0')], 'r.1.0': [stale, started, stale] },
+    }),
+  );
+  assert.deepEqual(events.map(brief), ['step 1:c0', 'needs_decision', 'needs_decision']);
+});
+
+test('a reader that comes after a step of which some calls were refused gets the results of the others', async () => {
+  const steps = [{ job_id: 'r.1' }, { job_id: 'r.2.1' }, { job_id: 'r.2.3' }, { job_id: 'r.3' }];
+  const done = (id: string) => [ended(id, { ok: true, text: '' })];
+  const sources = sourcesOf({
+    jobs: { r: { state: 'succeeded' }, 'r.2.1': tool('succeeded'), 'r.2.3': tool('succeeded') },
+    events: { r: [ended('r', { reply: 'x', steps })], 'r.2.1': done('r.2.1'), 'r.2.3': done('r.2.3') },
+  });
+  const results = ['tool_result 2:c2', 'tool_result 2:ca', 'end end'];
+  assert.deepEqual((await told(sources, '1:1.end')).map(brief), ['step 2:c0', ...results]);
+  assert.deepEqual((await told(sources, '2:c2')).map(brief), results.slice(1));
+  const live = sourcesOf({
+    jobs: { r: { state: 'waiting' }, 'r.2.1': tool(), 'r.2.3': tool() },
+    events: { r: [waiting('r.2.1', 'r.2.3')], 'r.2.1': done('r.2.1'), 'r.2.3': done('r.2.3') },
+  });
+  assert.deepEqual((await told(live, '2:c2')).map(brief), ['tool_result 2:ca']);
+});
+
 test('a reader that has some results of a step follows the other calls alone', async () => {
   const jobs = { r: { state: 'waiting' }, 'r.2.0': tool(), 'r.2.1': tool(), 'r.2.2': tool() } as const;
   const events = Object.fromEntries(

@@ -7,6 +7,7 @@
  * E3  Events without an id (`queued`, `reset`, an approval that waits, `needs_decision`) say how things are, and may come again.
  */
 import { merged } from '../kit/merged.ts';
+import { DEFAULT_PARALLEL_TOOLS } from '../model/agent.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { isTerminal } from '../model/states.ts';
 import { MAX_CHILDREN } from '../model/waiting.ts';
@@ -82,7 +83,7 @@ async function* stepEvents(
   }
   let told = place?.told ?? 0n;
   if (!place) yield { id: callsId(step, told), event: 'step', data: callStep(step, jobs) };
-  const open = jobs.map((call, at) => ({ call, bit: 1n << BigInt(at) })).filter(({ bit }) => !(told & bit));
+  const open = jobs.map((call) => ({ call, bit: bitOf(call) })).filter(({ bit }) => !(told & bit));
   yield* merged(
     open.map(({ call, bit }) =>
       kept(
@@ -94,6 +95,9 @@ async function* stepEvents(
     ),
   );
 }
+
+/** By the number of the call in its step: calls before it may have been refused, and have no job. */
+const bitOf = ({ id }: Call): bigint => 1n << BigInt(id.slice(id.lastIndexOf('.') + 1));
 
 function modelStep(step: number, call: Call): object {
   const { event = 'llm_call', model_role } = tagsOf(call);
@@ -111,17 +115,19 @@ function callStep(step: number, jobs: readonly Call[]): object {
 const calls = (sources: RunSources, ids: readonly string[]): Promise<Call[]> =>
   Promise.all(ids.map(async (id) => ({ id, job: await found(sources, id) })));
 
+/** After so many calls without a job, no further one is looked for. */
+const MOST_REFUSED = DEFAULT_PARALLEL_TOOLS;
+
 /** The jobs of a step that the run does not wait for any more. */
 async function jobsOf(sources: RunSources, runId: string, step: number): Promise<Call[]> {
   const id = `${runId}.${step}`;
   const model = await found(sources, id);
   if (model) return [{ id, job: model }];
   const tools: Call[] = [];
-  while (tools.length < MAX_CHILDREN) {
-    const at = `${id}.${tools.length}`;
-    const job = await found(sources, at);
-    if (!job) break;
-    tools.push({ id: at, job });
+  for (let call = 0, refused = 0; call < MAX_CHILDREN && refused < MOST_REFUSED; call++) {
+    const job = await found(sources, `${id}.${call}`);
+    if (job) tools.push({ id: job.job_id, job });
+    refused = job ? 0 : refused + 1;
   }
   return tools;
 }

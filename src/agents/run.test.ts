@@ -9,12 +9,12 @@ import { type ChildJob, type EndedCall, newRun, type RunState, type ToolOffer } 
 const TOOLS: ToolOffer = {
   definitions: [{ type: 'function', function: { name: 'look' } }],
   check: (tool, text) => {
-    if (!['look', 'send', 'pay'].includes(tool)) return undefined;
+    if (!['look', 'send', 'pay', 'give'].includes(tool)) return undefined;
     return text === 'bad' ? { ok: false, message: '"x" must be a number' } : { ok: true, args: text };
   },
-  effectOf: (tool) => (tool === 'send' ? 'effectful' : 'pure'),
+  effectOf: (tool) => (tool === 'send' || tool === 'give' ? 'effectful' : 'pure'),
   timeoutOf: () => 5000,
-  needsApproval: (tool) => tool === 'pay',
+  needsApproval: (tool) => tool === 'pay' || tool === 'give',
   backendOf: () => 'function',
   outputBytesOf: () => undefined,
 };
@@ -51,7 +51,8 @@ class Played {
   /** Advances the run with one end for each job it waited for; returns the jobs that it asks for now. */
   next(...ends: (object | string)[]): readonly ChildJob[] {
     const waited = this.last?.is === 'waits' ? this.last.jobs : [];
-    return this.#advance(waited.map(({ job_id: jobId }, at) => endOf(jobId, ends[at])));
+    const kept = waited.map(({ job_id: jobId }, at) => endOf(jobId, ends[at]));
+    return this.#advance(kept.filter(({ result }) => result !== PURGED));
   }
 
   /** Its only job is not admitted. */
@@ -94,6 +95,9 @@ const payloadOf = (job: ChildJob | undefined): { messages: never[]; tools?: unkn
   assert.equal(job?.['type'], 'inference');
   return job['payload'] as never;
 };
+
+/** The end of a job that is no longer kept. */
+const PURGED = {};
 
 /** A text in capitals is the code of an error. */
 const endOf = (jobId: string, end: object | string | undefined): EndedCall =>
@@ -291,6 +295,28 @@ describe('a run', () => {
       run.next(says('', ['a', 'send', '1']));
       run.next(code);
       assert.equal(/do not call it again/.test(run.heard.at(-1)?.content ?? ''), isInDoubt, code);
+    }
+  });
+
+  test('does not make a call with an effect again whose result is no longer kept', () => {
+    const run = new Played();
+    run.next();
+    run.next(says('', ['a', 'send', '1'], ['b', 'look', '1']));
+    run.next(PURGED, { ok: true, text: 'one' });
+    assert.match(run.heard.at(-2)?.content ?? '', /no longer kept.*\n.*do not call it again/);
+    assert.deepEqual(
+      run.next(says('', ['a', 'send', '1'])).map(({ type }) => type),
+      ['inference'],
+    );
+  });
+
+  test('does not say of a call that nobody has allowed that it may have been done', () => {
+    for (const end of ['CANCELLED', PURGED]) {
+      const run = new Played();
+      run.next();
+      run.next(says('', ['a', 'give', '1'], ['b', 'look', '1']));
+      run.next(end, { ok: true, text: 'one' });
+      assert.equal(run.heard.at(-2)?.content, 'error: the call was denied');
     }
   });
 

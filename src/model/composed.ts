@@ -6,6 +6,7 @@
  * text as it is. The line holds no text of a user: it can be read without the key of a session.
  */
 import type { BlobRef } from './body.ts';
+import { OrchdError } from './errors.ts';
 
 const MARK = 'composed:1:';
 
@@ -43,3 +44,12 @@ export function compositionIn(text: string): Composition | undefined {
 /** The blobs that a composition names. */
 export const refsIn = ({ parts }: Pick<Composition, 'parts'>): readonly BlobRef[] =>
   parts.flatMap((part) => (typeof part === 'string' ? [] : [part.ref]));
+
+/** The text of JSON values as a part of a list, with commas between them. Throws INVALID_PARAMS for other values. */
+export function valuesText(values: readonly unknown[]): string {
+  try {
+    return values.map((value) => JSON.stringify(value) ?? 'null').join(',');
+  } catch {
+    throw new OrchdError('INVALID_PARAMS', 'a list has a value that cannot be written as JSON');
+  }
+}

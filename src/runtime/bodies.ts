@@ -15,6 +15,7 @@ import {
   compositionIn,
   isComposed,
   refsIn,
+  valuesText,
 } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type AskRecord, scoped, uidOf } from '../model/records.ts';
@@ -93,7 +94,7 @@ export class Bodies {
 
   /** Adds JSON values to a list that is stored as a blob; `list` is undefined for the first ones. */
   async append(list: BlobPart | undefined, values: readonly unknown[], owner: BodyOwner): Promise<BlobPart> {
-    const added = values.map((value) => JSON.stringify(value)).join(',');
+    const added = valuesText(values);
     if (!list) return this.#part(added, values.length, owner);
     const text = `${await this.#textOf(list)},${added}`;
     const count = list.values + values.length;
@@ -148,10 +149,11 @@ export class Bodies {
     const composition = compositionIn(raw);
     if (!composition) return this.seals.open(raw);
     const texts: string[] = [];
-    // Each text is sealed by itself.
-    for (const part of [...composition.parts, composition.rest])
+    // Each text is sealed by itself. The rest first: of a deleted session it says so, while the parts may be gone.
+    const rest = await this.seals.open(composition.rest);
+    for (const part of composition.parts)
       texts.push(typeof part === 'string' ? await this.seals.open(part) : await this.#textOf(part));
-    return texts.join('');
+    return texts.join('') + rest;
   }
 
   async #sealed(text: string, { tenant, session }: TextOwner): Promise<string> {

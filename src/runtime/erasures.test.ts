@@ -147,6 +147,34 @@ test('what an executor says about a failure is readable for its owner, and seale
   assert.doesNotMatch(JSON.stringify(after), /secret|sealed/);
 });
 
+test('metadata that was sealed before a deletion and written after it is gone, and the session can be used', async (t) => {
+  const { orchestrator, hold } = await begin(t);
+  await orchestrator.sessions.setBudget(TENANT, 's', 1000);
+  await orchestrator.sessions.change(TENANT, 's', { mode: 'first' });
+  const release = hold();
+  const deleting = orchestrator.sessions.remove(TENANT, 's', 'me', true);
+  const changing = orchestrator.sessions.change(TENANT, 's', { mode: 'second' });
+  await turns();
+  release();
+  await Promise.all([deleting, changing]);
+  const { session_id: id, token_budget: budget } = await orchestrator.reads.sessions.get(TENANT, 's');
+  assert.deepEqual([id, budget], ['s', 1000]);
+  const changed = await orchestrator.sessions.change(TENANT, 's', { mode: 'third' });
+  assert.equal(changed.metadata?.mode, 'third');
+});
+
+test('a result that comes too late for a job of a session is stored nowhere', async (t) => {
+  const { orchestrator, medium } = await begin(t);
+  await orchestrator.submit({ job_id: 'a', type: 'echo', payload: 'one', session_id: 's' });
+  await orchestrator.wait('a');
+  // It leaves memory.
+  await turns(50);
+  const result = `a secret ${'x'.repeat(10_000)}`;
+  const deciding = orchestrator.orders.resolve('a', { as: 'succeeded', result }, 'me', TENANT);
+  await assert.rejects(deciding, { code: 'ILLEGAL_STATE' });
+  assert.ok(!medium.blobs.some((blob) => blob.includes('secret')));
+});
+
 test('a purge drops the keys of which nothing is left, and no other', async (t) => {
   const medium = new Medium();
   const env = realEnv();

@@ -5,6 +5,7 @@ import type { BlobTies, Recovery, Store, StoreEvents } from '../core/ports/store
 import { ByteRoom } from '../kit/byte-room.ts';
 import { realEnv } from '../kit/env/real.ts';
 import type { BlobRef, Body } from '../model/body.ts';
+import { OrchdError } from '../model/errors.ts';
 import { MemoryStore } from '../stores/memory/memory.ts';
 import { Bodies } from './bodies.ts';
 import { composedPayload, keepState } from './growing-lists.ts';
@@ -34,7 +35,11 @@ const newBodies = (): Bodies =>
         ties.push(given);
         return { bytes: body.length, at: blobs.push(body) - 1 } as BlobRef;
       },
-      readBlob: async (ref: BlobRef) => Buffer.from(blobs[(ref as never as { at: number }).at] as string),
+      readBlob: async (ref: BlobRef) => {
+        const blob = blobs[(ref as never as { at: number }).at];
+        if (blob === undefined) throw new OrchdError('STORE_CORRUPT');
+        return Buffer.from(blob);
+      },
       isScattered: () => scattered,
       keys,
     } as Partial<Store> as Store,
@@ -153,10 +158,14 @@ test('of a session, no text of a composed body is readable in the blobs, and all
   });
   const payload = { tools: ['said-tool'], messages: [said(10), ...more, said(11)] };
   const body = await bodies.compose(composedPayload(payload, stored) ?? assert.fail(), owner);
+  const plain = await bodies.compose(composedPayload({ messages: more }, stored) ?? assert.fail(), owner);
   assert.ok(blobs.length >= 4 && !blobs.some((blob) => blob.includes('said-')));
   bodies = newBodies();
   assert.deepEqual(JSON.parse(await bodies.read(state)), { messages: more, note: 'said-note' });
   assert.deepEqual(JSON.parse(await bodies.read(body)), payload);
   await bodies.erase({ tenant: 'default', session: 's' });
   await assert.rejects(bodies.read(body), { code: 'NOT_FOUND' });
+  // The store drops what only the session needed; the jobs in the history, and their own bodies, stay.
+  blobs.fill(undefined as never, 0, -1);
+  assert.equal(await bodies.readable(plain), undefined);
 });

@@ -3,7 +3,8 @@
  * name the stored list instead of repeating it (model/composed.ts). All of it stays in one text while that is small.
  */
 import type { Body } from '../model/body.ts';
-import type { BlobPart, Composition } from '../model/composed.ts';
+import { type BlobPart, type Composition, valuesText } from '../model/composed.ts';
+import { OrchdError } from '../model/errors.ts';
 import type { Bodies, BodyOwner } from './bodies.ts';
 
 /** Fields of the state of a wait whose values are lists that only grow. */
@@ -76,7 +77,7 @@ function piecesOf(values: readonly unknown[], stored: readonly StoredList[]): Pa
   for (let at = 0; at < values.length; ) {
     const list = stored.find((each) => isAt(values, at, each.values));
     if (at > 0) pieces.push(',');
-    pieces.push(list ? list.part : JSON.stringify(values[at]));
+    pieces.push(list ? list.part : valuesText([values[at]]));
     at += list ? list.values.length : 1;
   }
   return pieces;
@@ -86,12 +87,18 @@ function piecesOf(values: readonly unknown[], stored: readonly StoredList[]): Pa
 const isAt = (values: readonly unknown[], at: number, list: readonly unknown[]): boolean =>
   list.length > 0 && list.every((value, nth) => values[at + nth] === value);
 
-async function grown(
+/**
+ * The list with all of these values, of which `list` has the first ones stored; undefined for none. Throws INVALID_PARAMS
+ * where there are fewer than are stored.
+ */
+export async function grown(
   bodies: Bodies,
   list: BlobPart | undefined,
   values: readonly unknown[],
   owner: BodyOwner,
 ): Promise<BlobPart | undefined> {
+  if (list && values.length < list.values)
+    throw new OrchdError('INVALID_PARAMS', 'a list that only grows has fewer values than before');
   const added = values.slice(list?.values ?? 0);
   return added.length === 0 ? list : bodies.append(list, added, owner);
 }
@@ -112,7 +119,7 @@ function listIn({ parts }: Composition, label: string): BlobPart | undefined {
 }
 
 function plainText(lists: Lists, restText: string): string {
-  const fields = Object.entries(lists).map(([name, values]) => `"${name}":${JSON.stringify(values)}`);
+  const fields = Object.entries(lists).map(([name, values]) => `"${name}":[${valuesText(values)}]`);
   return `{${fields.join(',')}${fieldsAfter(restText)}`;
 }
 

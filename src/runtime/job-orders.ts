@@ -97,8 +97,12 @@ export class JobOrders {
     const { assertOpen, bodies, env } = this.#parts;
     assertOpen();
     const checked = checkResolve(how);
-    const store = async (result: unknown) =>
-      bodies.store(await parsedText(result, bodySize, env.timers), this.#ownerOf(jobId, tenant));
+    const store = async (result: unknown) => {
+      const text = await parsedText(result, bodySize, env.timers);
+      const owner = this.#ownerOf(jobId, tenant);
+      if (!owner) throw await this.#endedError(jobId, tenant);
+      return bodies.store(text, owner);
+    };
     const stored: ResolveAs =
       checked.as === 'succeeded' ? { as: 'succeeded', result: await store(checked.result) } : checked;
     return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
@@ -107,7 +111,7 @@ export class JobOrders {
   /** Answers the wait with this number of a waiting job: each is answered once, and not after it has ended. */
   async answer(jobId: string, step: number, answer: unknown, tenant: string): Promise<void> {
     const plain = JSON.stringify(answer) ?? 'null';
-    const { session } = this.#ownerOf(jobId, tenant);
+    const { session } = this.#ownerOf(jobId, tenant) ?? {};
     if (Buffer.byteLength(plain) > INLINE_BODY_BYTES)
       throw new OrchdError('INVALID_PARAMS', `an answer has at most ${INLINE_BODY_BYTES} bytes`);
     const text =
@@ -115,10 +119,18 @@ export class JobOrders {
     return this.#order(jobId, tenant, (uid) => ({ type: 'answer', uid, step, answer: text }));
   }
 
-  /** A job that is not in memory any more takes no text. */
-  #ownerOf(jobId: string, tenant: string): TextOwner {
+  /** Undefined for a job that is not in memory any more, which takes no text: nobody knows here how to seal it. */
+  #ownerOf(jobId: string, tenant: string): TextOwner | undefined {
     const ask = this.#parts.engine.state.jobs.get(uidFor(tenant, jobId))?.ask;
-    return { tenant, session: ask?.spec.session_id };
+    return ask && { tenant, session: ask.spec.session_id };
+  }
+
+  /** Throws NOT_FOUND if there is no such job. */
+  async #endedError(jobId: string, tenant: string): Promise<OrchdError> {
+    return new OrchdError(
+      'ILLEGAL_STATE',
+      `"${jobId}" is ${await this.#parts.reads.jobState(jobId, tenant)}`,
+    );
   }
 
   async #order(jobId: string, tenant: string, event: (uid: string) => EngineEvent): Promise<void> {

@@ -7,12 +7,19 @@ import { isJsonInSlices } from '../kit/json-parser.ts';
 import { inSlices } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import type { BlobPart } from '../model/composed.ts';
-import { type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
+import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
 import { type AskRecord, uidOf } from '../model/records.ts';
 import { MAX_CHILDREN, type RefusedChild } from '../model/waiting.ts';
 import { type Bodies, ownerOf } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
-import { type KeptState, keepState, type Lists, type StoredList, storedList } from './growing-lists.ts';
+import {
+  grown,
+  type KeptState,
+  keepState,
+  type Lists,
+  type StoredList,
+  storedList,
+} from './growing-lists.ts';
 
 /** Checks requests for jobs below a job, and stores their bodies. */
 export type Children = (
@@ -48,10 +55,10 @@ export class Outcomes {
 
   /** At once where the result needs no blob. A result that is not JSON is an error: it would break its readers. */
   recorded(outcome: ExecutionOutcome, ask: AskRecord): Outcome | Promise<Outcome> {
-    if (outcome.ok === 'waits') return this.#waits(outcome, ask);
+    if (outcome.ok === 'waits') return orFailed(this.#waits(outcome, ask));
     if (outcome.ok !== true) return this.#failed(outcome, ask);
     const { resultText, said } = outcome;
-    if (said) return this.#said(said, outcome, ask);
+    if (said) return orFailed(this.#said(said, outcome, ask));
     const result = this.#bodies.inline(resultText, ownerOf(ask));
     if (result === undefined) return this.#stored(outcome, ask);
     return isJson(resultText) ? succeeded(result, outcome) : NOT_JSON;
@@ -117,11 +124,10 @@ export class Outcomes {
     const last = this.#lastState(ask);
     const messages = await this.#kept(async () => {
       const kept = last === undefined ? undefined : await storedList(this.#bodies, last, name);
-      const list = kept ?? this.#sessionMessages(ask, from);
-      return this.#bodies.append(list, values.slice(list?.values ?? 0), ownerOf(ask));
+      return grown(this.#bodies, kept ?? this.#sessionMessages(ask, from), values, ownerOf(ask));
     });
     const result = await this.#keep(success.resultText, ask);
-    return { ...succeeded(result, success), said: { messages, from } };
+    return { ...succeeded(result, success), ...(messages && { said: { messages, from } }) };
   }
 
   /** The state of the last wait of a job that has an open attempt. */
@@ -167,6 +173,19 @@ const TOO_MANY_CHILDREN: Outcome = {
   ok: false,
   error: errorInfo('TOO_LARGE', `a job waits for at most ${MAX_CHILDREN} others at once`),
 };
+
+/** The errors of bodies that the outcome needs and that are gone or damaged, and of lists that cannot be stored. */
+const FAULTS: readonly ErrorCode[] = ['NOT_FOUND', 'STORE_CORRUPT', 'INVALID_PARAMS'];
+
+/** The outcome, or a failure of the job with one of FAULTS: an error that is thrown here ends the brain. */
+async function orFailed(recording: Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await recording;
+  } catch (error) {
+    if (!(error instanceof OrchdError && FAULTS.includes(error.code))) throw error;
+    return { ok: false, error: error.info() };
+  }
+}
 
 function isJson(text: string): boolean {
   try {

@@ -35,7 +35,9 @@ export class SessionReads {
     const isArchived = engine.state.sessionOf(record.tenant, record.id) === undefined;
     const view = await this.#whenDurable(sessionView(engine.state, record, isArchived));
     if (record.metadata === undefined) return view;
-    return { ...view, metadata: JSON.parse(await bodies.read(record.metadata)) as SessionMetadata };
+    // A change may have been sealed before the session was emptied, and written after it.
+    const text = await bodies.readable(record.metadata);
+    return text === undefined ? view : { ...view, metadata: JSON.parse(text) as SessionMetadata };
   }
 
   /** What was said in a session; nothing for one that is not known. */

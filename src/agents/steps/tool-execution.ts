@@ -172,7 +172,7 @@ function takeResults(context: StepContext): Next {
       asked.push({ ...rest, jobId: id });
       continue;
     }
-    const isInDoubt = mayBeDone(context, each.tool, call);
+    const isInDoubt = !toApprove && mayBeDone(context, each.tool, call);
     // No such call is made again.
     if (isInDoubt) while (timesMade(made, each.hash) < MAX_EQUAL_CALLS) made.push(each.hash);
     const text = toApprove ? deniedText(call) : textOf(call, context.tools.outputBytesOf(each.tool));
@@ -204,11 +204,12 @@ function textOf(call: EndedCall | undefined, maxBytes: number | undefined): stri
   return ok === false ? `error:\n${said}` : said;
 }
 
-/** True for a call with an effect that was given up while it ran: it may have been done all the same. */
+/** True for a call with an effect that was given up while it ran, or is no longer kept: it may have been done all the same. */
 function mayBeDone({ tools }: StepContext, tool: string, call: EndedCall | undefined): boolean {
   if (tools.effectOf(tool) !== 'effectful') return false;
-  if (call?.error) return GIVEN_UP.includes(call.error.code);
-  const { why, started } = (call?.result ?? {}) as Partial<Extract<ToolResult, { ok: false }>>;
+  if (!call) return true;
+  if (call.error) return GIVEN_UP.includes(call.error.code);
+  const { why, started } = (call.result ?? {}) as Partial<Extract<ToolResult, { ok: false }>>;
   return why !== undefined && why !== 'failed' && started === true;
 }
 

@@ -1,5 +1,6 @@
 /** How a function ends its call with a result and with messages for the conversation of its session. */
 import type { ExecutionOutcome, SessionList } from '../../core/ports/backend.ts';
+import { listOf } from './function-wait.ts';
 
 /** A function returns it instead of a plain result. */
 export class SaidResult {
@@ -12,6 +13,8 @@ export class SaidResult {
   }
 
   outcome(): Extract<ExecutionOutcome, { ok: true }> {
-    return { ok: true, resultText: JSON.stringify(this.#result) ?? 'null', said: this.#said };
+    const { name, values } = this.#said;
+    const said = { ...this.#said, values: listOf(name, values) };
+    return { ok: true, resultText: JSON.stringify(this.#result) ?? 'null', said };
   }
 }

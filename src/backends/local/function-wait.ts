@@ -1,5 +1,6 @@
 /** How a function ends its call to wait: its job gives up the slot, and another call goes on later. */
 import type { AskedWait, SessionList, Waited } from '../../core/ports/backend.ts';
+import { OrchdError } from '../../model/errors.ts';
 import type { RefusedChild, TreeBudget, WakeReason } from '../../model/waiting.ts';
 
 export interface WaitRequest {
@@ -40,6 +41,8 @@ export class Wait {
 
   outcome(): AskedWait {
     const { state, growing = [], continues, jobs = [], needs = 'all', forMs, budget } = this.#request;
+    if (forMs !== undefined && !Number.isFinite(forMs))
+      throw new OrchdError('INVALID_PARAMS', '"forMs" must be a number; without it the wait has no end');
     return {
       ok: 'waits',
       ...split(state, growing),
@@ -57,10 +60,16 @@ function split(state: unknown, growing: readonly string[]): Pick<AskedWait, 'sta
   const rest = { ...(state as Readonly<Record<string, unknown>>) };
   const lists: Record<string, readonly unknown[]> = {};
   for (const name of growing) {
-    lists[name] = rest[name] as readonly unknown[];
+    lists[name] = listOf(name, rest[name]);
     delete rest[name];
   }
   return { stateText: JSON.stringify(rest), lists };
+}
+
+/** Throws INVALID_PARAMS for a value that is no list. */
+export function listOf(name: string, value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value;
+  throw new OrchdError('INVALID_PARAMS', `"${name}" is said to be a list that grows, and is none`);
 }
 
 export function stateAfter(waited: Waited): WaitedState {

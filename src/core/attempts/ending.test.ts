@@ -11,6 +11,7 @@ import {
   SUCCESS,
   TURNED_AWAY,
 } from '../../../test/fakes/engine-kit.ts';
+import { errorInfo } from '../../model/errors.ts';
 import { countsOf } from '../../model/usage.ts';
 import type { Outcome, TurnedAway } from '../ports/backend.ts';
 import type { EngineSettings } from '../settings.ts';
@@ -262,6 +263,21 @@ test('a failed try of a job whose cancel was requested is not retried', () => {
   kit.cancel('a');
   kit.end('a', FAILED_FOR_NOW);
   assert.equal(kit.state('a'), 'cancelled');
+});
+
+test('what a job of a session says once its cancel was requested is not kept', () => {
+  const error = { ...errorInfo('EXECUTION_FAILED'), sealed: 'what was said' };
+  for (const outcome of [
+    { ok: false, error },
+    { ...SUCCESS, result: 'what was said' },
+  ] as Outcome[]) {
+    const kit = running({ session_id: 's' });
+    kit.cancel('a');
+    kit.end('a', outcome);
+    const { job, past } = kit.job('a');
+    assert.equal(job.state, 'cancelled');
+    assert.doesNotMatch(JSON.stringify([job, past]), /what was said/);
+  }
 });
 
 test('an outcome after the end of the job only frees the slot', () => {

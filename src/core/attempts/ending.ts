@@ -27,10 +27,11 @@ const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 type RunOutcome = Exclude<Outcome, TurnedAway>;
 
 /** Closes an open attempt whose end its backend has confirmed. */
-export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void {
+export function endAttempt(turn: Turn, entry: JobEntry, reported: Outcome): void {
   const attempt = entry.open;
   if (!attempt) return;
-  if (outcome.ok === 'turned_away') return turnAway(turn, entry, attempt, outcome);
+  if (reported.ok === 'turned_away') return turnAway(turn, entry, attempt, reported);
+  const outcome = withoutErased(entry, reported);
   measure(turn, entry, attempt);
   noteUsage(turn, entry, attempt.backend, outcome);
   turn.noteEnd({ is: 'attempt', entry, attempt, tokens: chargedTokens(entry, attempt, outcome) });
@@ -60,6 +61,19 @@ export function endAttempt(turn: Turn, entry: JobEntry, outcome: Outcome): void 
   } else if (outcome.ok === false) {
     endBadly(turn, entry, outcome.error, outcome.retryAfterMs, true);
   } else endKilled(turn, entry, attempt);
+}
+
+/**
+ * What is recorded of the end of a job that is being cancelled, if it belongs to a session: nothing that was said. The
+ * session may have been deleted; its text must not come back, sealed with the key of the next session of that name.
+ */
+function withoutErased({ ask, job }: JobEntry, outcome: RunOutcome): RunOutcome {
+  if (!job.cancel || ask.spec.session_id === undefined) return outcome;
+  if (outcome.ok === false) {
+    const { sealed: _, ...error } = outcome.error;
+    return { ...outcome, error };
+  }
+  return outcome.usage ? { ok: 'cancelled', usage: outcome.usage } : { ok: 'cancelled' };
 }
 
 /** The name of each end of an execution, in its record. */

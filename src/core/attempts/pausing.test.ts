@@ -65,6 +65,26 @@ function restarted(kit: EngineKit, from: 'checkpoint' | 'log'): EngineKit {
 }
 
 describe('a paused job', () => {
+  test('that has begun keeps its place in its session before older jobs that are redriven', () => {
+    const kit = kitOf();
+    kit.submit('old', { type: 'run', session_id: 's', max_tries: 1 });
+    kit.accept('old');
+    kit.end('old', FAILED_FOR_NOW);
+    kit.submit('run', { type: 'run', session_id: 's' });
+    kit.accept('run');
+    kit.end('run', waits('part'));
+    pause(kit);
+    finish(kit, 'part');
+    assert.equal(kit.state('run'), 'queued');
+    kit.redrive('old');
+    for (const each of [kit, restarted(kit, 'checkpoint'), restarted(kit, 'log')]) {
+      each.backend('runs', { slots: 2, types: ['run'] });
+      assert.deepEqual([each.state('old'), each.state('run')], ['queued', 'queued']);
+      resume(each);
+      assert.deepEqual([each.state('old'), each.state('run')], ['queued', 'claimed']);
+    }
+  });
+
   test('does not start, and starts when it is resumed', () => {
     const kit = kitOf({ runs: 0 });
     kit.submit('run', { type: 'run' });

@@ -51,7 +51,7 @@ export class SessionQueue {
 
   #insert(entry: JobEntry): void {
     const jobs = this.#jobs();
-    let at = entry.job.state === 'queued' ? jobs.length : 0;
+    let at = hasBegun(entry) ? 0 : jobs.length;
     while (at > 0 && !isBehind(entry, jobs[at - 1] as JobEntry)) at--;
     jobs.splice(at, 0, entry);
     this.#replace(jobs);
@@ -68,6 +68,10 @@ export class SessionQueue {
   }
 }
 
-/** Whether a job stands behind another one. A redriven job regains its place. */
+/** A job that has waited stands in the queue between two of its attempts; one that was redriven begins anew. */
+const hasBegun = ({ job: { state, wait, redrivenAt } }: JobEntry): boolean =>
+  state !== 'queued' || (wait !== undefined && redrivenAt === undefined);
+
+/** Whether a job stands behind another one. A redriven job regains its place, but not before one that has begun. */
 const isBehind = (entry: JobEntry, other: JobEntry): boolean =>
-  entry.job.state === 'queued' && (other.job.state !== 'queued' || other.ask.n < entry.ask.n);
+  !hasBegun(entry) && (hasBegun(other) || other.ask.n < entry.ask.n);

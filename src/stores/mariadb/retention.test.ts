@@ -134,6 +134,22 @@ describe('bodies', () => {
       assert.deepEqual(await ids('blobs'), [ofRun]);
     }));
 
+  test('of a session that is gone stay while a job of it is kept: the payload may be composed of them', () =>
+    onStage(async ({ sql, opened, epoch, ids }) => {
+      const { store } = opened;
+      const part = await store.putBlob('"part"', { owner: { session: scoped('default', 's') } });
+      const other = await store.putBlob('"part"', { owner: { session: scoped('other', 's') } });
+      opened.submit('a', { type: 'other', session_id: 's' });
+      opened.step({ type: 'forget-session', tenant: 'default', id: 's', by: 'me' });
+      await opened.handedOver();
+      await age(sql, 11);
+      await dropUnnamedBodies(sql, epoch);
+      assert.deepEqual(await ids('blobs'), [rowOf(part)], `that of another tenant, ${rowOf(other)}, goes`);
+      await sql.run("DELETE FROM orchestrator_jobs WHERE uid = 'a'");
+      await dropUnnamedBodies(sql, epoch);
+      assert.deepEqual(await ids('blobs'), []);
+    }));
+
   test('go in pieces: a look has its bound, and says where the next begins', () =>
     onStage(async ({ sql, epoch, ids }) => {
       await sql.batch(

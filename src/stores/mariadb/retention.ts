@@ -14,7 +14,8 @@ const LOOK_ROWS = 5000;
 
 /**
  * A body says which job names it; the row of that job says whether it still does. A body that is a part of others says who
- * owns it, and is kept as long as its owner; a session may be in memory or in the archive.
+ * owns it, and is kept as long as its owner; a session may be in memory or in the archive. The jobs of a session may be
+ * kept for longer than the session, and the payload of one may be composed of such parts.
  */
 const UNNAMED = `NOT EXISTS (SELECT 1 FROM orchestrator_jobs j
   WHERE j.uid = b.uid AND (j.payload_blob = b.id OR j.result_blob = b.id))
@@ -23,7 +24,10 @@ const UNNAMED = `NOT EXISTS (SELECT 1 FROM orchestrator_jobs j
     OR EXISTS (SELECT 1 FROM orchestrator_records r
       WHERE b.owner LIKE 'session:%' AND r.kind = 'session' AND r.id = SUBSTRING(b.owner, 9))
     OR EXISTS (SELECT 1 FROM orchestrator_sessions a
-      WHERE b.owner LIKE 'session:%' AND a.name = SUBSTRING(b.owner, 9))))`;
+      WHERE b.owner LIKE 'session:%' AND a.name = SUBSTRING(b.owner, 9))
+    OR EXISTS (SELECT 1 FROM orchestrator_jobs s
+      WHERE b.owner LIKE 'session:%' AND s.session_id = SUBSTRING(b.owner, LOCATE('~', b.owner) + 1)
+      AND s.tenant = SUBSTRING(b.owner, 9, LOCATE('~', b.owner) - 9))))`;
 
 /**
  * Bodies that neither a job nor a session needs and that are older than ten minutes by the database's clock. Looks at
