@@ -44,10 +44,10 @@ export async function followRun(
   let isLost = false;
   const told = new ToldRun(client, terminal, approve);
   const onReconnect = (): void => {
-    if (!isLost) void told.complain('orchd: the connection was lost; reconnecting');
+    if (!isLost) void told.interject('orchd: the connection was lost; reconnecting');
     isLost = true;
   };
-  const progress = new RunProgress(client, runId, { complain: (text) => void told.complain(text) });
+  const progress = new RunProgress(client, runId, { complain: (text) => void told.interject(text) });
   progress.start();
   try {
     for await (const event of client.runEvents(runId, { signal, onReconnect })) {
@@ -167,8 +167,8 @@ class ToldRun {
     for (const call of calls) {
       if (call.event === 'approval' && this.#approve) continue;
       if (call.event === 'approval')
-        await this.complain(`orchd: wants to call the tool ${nameOf(call)}: orchd approve ${call.call_id}`);
-      else await this.complain(`orchd: calls the tool ${nameOf(call)}`);
+        await this.#complain(`orchd: wants to call the tool ${nameOf(call)}: orchd approve ${call.call_id}`);
+      else await this.#complain(`orchd: calls the tool ${nameOf(call)}`);
     }
   }
 
@@ -178,20 +178,20 @@ class ToldRun {
     if (failed?.type !== 'inference' || !failed.error) return;
     const discard = this.#call === before ? '; discard the text above' : '';
     const why = oneLine(failed.error.message);
-    await this.complain(`orchd: a call of the model failed (${why}); it is asked again${discard}`);
+    await this.#complain(`orchd: a call of the model failed (${why}); it is asked again${discard}`);
   }
 
   async #toolEnded({ ok, result, message, ...call }: ToolEnd): Promise<void> {
     if (ok) return;
     const why = cutTo(oneLine(result?.text ?? message ?? 'it has no result'), MAX_WHY_CHARS);
-    await this.complain(`orchd: the tool ${nameOf(call)} failed: ${why}`);
+    await this.#complain(`orchd: the tool ${nameOf(call)} failed: ${why}`);
   }
 
   async #approval({ state, approved, why, hash, ...call }: ToldApproval): Promise<void> {
     if (state === 'waiting') return this.#ask(call, hash);
     if (state !== 'answered' || approved) return;
     const reason = why === undefined ? '' : `: ${cutTo(oneLine(why), MAX_WHY_CHARS)}`;
-    await this.complain(`orchd: the call of the tool ${nameOf(call)} was denied${reason}`);
+    await this.#complain(`orchd: the call of the tool ${nameOf(call)} was denied${reason}`);
   }
 
   async #ask({ call_id: callId, tool = callId }: ToldCall, hash: string | undefined): Promise<void> {
@@ -205,12 +205,18 @@ class ToldRun {
 
   async #reset(): Promise<void> {
     const discard = this.#text === '' ? '' : '; discard the text above';
-    await this.complain(`orchd: the model begins its answer again${discard}`);
+    await this.#complain(`orchd: the model begins its answer again${discard}`);
     this.#text = '';
   }
 
+  /** Tells something in the middle of an answer, which goes on: a file or a pipe gets it without a break. */
+  async interject(text: string): Promise<void> {
+    if (this.#terminal.isTerminal) await this.#answer.endLine();
+    this.#terminal.complain(text);
+  }
+
   /** Standard error may be the same terminal: its lines begin behind the line of the answer. */
-  async complain(text: string): Promise<void> {
+  async #complain(text: string): Promise<void> {
     await this.#answer.endLine();
     this.#terminal.complain(text);
   }
