@@ -18,6 +18,10 @@ test('tools that an agent does not have cannot be named, approved or demanded', 
     ...refused,
     message: 'the agent "helper" has no tool "machine_health" that could be approved',
   });
+  const needs = (setting: string) => ({ ...refused, message: new RegExp(`needs the setting ${setting} `) });
+  assert.throws(refusalOf({ tools: ['read_file'] }), needs('files.root'));
+  assert.throws(refusalOf({ tools: ['write_file'], files: { root: '.' } }), needs('files.write: true'));
+  assert.throws(refusalOf({ tools: ['http_get'] }), needs('http.hosts'));
   assert.throws(refusalOf({ tool_choice: 'required' }), {
     ...refused,
     message: 'the agent "helper" must call a tool and has none',

@@ -51,6 +51,7 @@ function toolsFor(agent: AgentConfig, { env, folders, own, sandbox }: ToolSource
 export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet {
   const known = new ToolSet(toolsFor(agent, sources));
   const { tools: named = [] } = agent;
+  for (const name of named) if (!known.get(name)) checkSetting(name, agent);
   // Throws for a name that is unknown.
   known.definitions(named);
   if (agent.tool_choice === 'required' && named.length === 0) {
@@ -64,6 +65,18 @@ export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet 
   }
   return new ToolSet(named.flatMap((name) => known.get(name)?.tool ?? []));
 }
+
+/** Throws for a tool that only an agent with a setting has, which this one lacks: its name alone would look right. */
+function checkSetting(name: string, { files }: AgentConfig): void {
+  const setting = name === 'http_get' ? 'http.hosts' : FILE_TOOLS.includes(name) ? 'files.root' : undefined;
+  const needed = name === 'write_file' && files ? 'files.write: true' : setting;
+  if (needed === undefined) return;
+  throw new OrchdError('INVALID_PARAMS', `the tool "${name}" needs the setting ${needed} of its agent`, {
+    field: 'tools',
+  });
+}
+
+const FILE_TOOLS: readonly string[] = ['list_files', 'read_file', 'search_files', 'write_file'];
 
 type Approving = Pick<AgentDefinition, 'tools' | 'approve'>;
 

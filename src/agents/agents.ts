@@ -169,18 +169,32 @@ function knownAgents(
   sources: ToolSources,
 ): ReadonlyMap<string, KnownAgent> {
   const known = new Map<string, KnownAgent>();
-  for (const agent of agents as readonly AgentConfig[]) {
+  for (const [at, agent] of (agents as readonly AgentConfig[]).entries()) {
     const { files: _files, http: _http, commands: _commands, ...definition } = agent;
+    const place = `agents[${at}]`;
     if (known.has(agent.name))
-      throw new OrchdError('INVALID_PARAMS', `two agents have the name "${agent.name}"`, { field: 'agents' });
-    if (definition.output) outputCheck(definition.output);
-    known.set(agent.name, {
-      definition,
-      version: stableHash(definition).slice(0, 12),
-      tools: agentToolSet(agent, sources),
-    });
+      throw new OrchdError('INVALID_PARAMS', `two agents have the name "${agent.name}"`, { field: place });
+    try {
+      if (definition.output) outputCheck(definition.output);
+      const tools = agentToolSet(agent, sources);
+      known.set(agent.name, { definition, version: stableHash(definition).slice(0, 12), tools });
+    } catch (error) {
+      throw inAgent(error, agent, place);
+    }
   }
   return known;
+}
+
+/** The same error, with the name of the agent and its place in the configuration. */
+function inAgent(error: unknown, agent: AgentConfig, place: string): unknown {
+  if (!(error instanceof OrchdError)) return error;
+  const { code, message, details } = error;
+  const { field } = details;
+  const who = `the agent "${agent.name}"`;
+  return new OrchdError(code, message.startsWith(who) ? message : `${who}: ${message}`, {
+    ...details,
+    field: field !== undefined && field in agent ? `${place}.${field}` : place,
+  });
 }
 
 /** Models like to put JSON into a block of code. */

@@ -1,10 +1,12 @@
 /**
  * Cancels a job when its caller disconnects before the end, if `on_disconnect` is `cancel` (the default for
- * interactive jobs). The job goes on if it still has other followers, if the caller's role may only read, or if the
+ * interactive jobs that are no runs of agents, and no calls of runs). The job goes on if it still has other followers, if the caller's role may only read, or if the
  * brain closed the connection itself: because it stops, or because the caller's token was revoked.
  */
 import type { Timers } from '../kit/env/env.ts';
+import type { JobSpec } from '../model/job-spec.ts';
 import { uidOf } from '../model/records.ts';
+import { RUN_TYPE } from '../model/run-jobs.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { grants, type Identity } from '../wire/tokens.ts';
 
@@ -47,6 +49,13 @@ export class Disconnects {
     if (!grants(role, 'submit') || following.closed || following.followersOf(uid) > 0) return false;
     const spec = reads.spec(uid);
     if (!spec) return false;
-    return (spec.on_disconnect ?? (spec.priority === 'interactive' ? 'cancel' : 'continue')) === 'cancel';
+    return (spec.on_disconnect ?? this.#defaultFor(spec, tenant)) === 'cancel';
+  }
+
+  /** Runs and their calls go on: whoever looks at one of them is not the one who waits for the run. */
+  #defaultFor({ type, priority, parent_id: parent }: JobSpec, tenant: string): JobSpec['on_disconnect'] {
+    const above = parent === undefined ? undefined : this.#orchestrator.reads.spec(uidOf(tenant, parent));
+    const isOfRun = type === RUN_TYPE || above?.type === RUN_TYPE;
+    return priority === 'interactive' && !isOfRun ? 'cancel' : 'continue';
   }
 }

@@ -42,12 +42,12 @@ export async function followRun(
   { signal, terminal, asJson, approve }: FollowRunOptions,
 ): Promise<RunEnd | undefined> {
   let isLost = false;
+  const told = new ToldRun(client, terminal, approve);
   const onReconnect = (): void => {
-    if (!isLost) terminal.complain('orchd: the connection was lost; reconnecting');
+    if (!isLost) void told.interject('orchd: the connection was lost; reconnecting');
     isLost = true;
   };
-  const told = new ToldRun(client, terminal, approve);
-  const progress = new RunProgress(client, runId, terminal);
+  const progress = new RunProgress(client, runId, { complain: (text) => void told.interject(text) });
   progress.start();
   try {
     for await (const event of client.runEvents(runId, { signal, onReconnect })) {
@@ -207,6 +207,12 @@ class ToldRun {
     const discard = this.#text === '' ? '' : '; discard the text above';
     await this.#complain(`orchd: the model begins its answer again${discard}`);
     this.#text = '';
+  }
+
+  /** Tells something in the middle of an answer, which goes on: a file or a pipe gets it without a break. */
+  async interject(text: string): Promise<void> {
+    if (this.#terminal.isTerminal) await this.#answer.endLine();
+    this.#terminal.complain(text);
   }
 
   /** Standard error may be the same terminal: its lines begin behind the line of the answer. */

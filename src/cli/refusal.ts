@@ -28,6 +28,16 @@ export class UnknownId extends Error {
   }
 }
 
+/** The answer of the server; where it knows nothing of this id, an error that names the list of those that it knows. */
+export async function listedBy<T>(list: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== 'NOT_FOUND') throw error;
+    throw new UnknownId(error.message, list);
+  }
+}
+
 /** For errors of this process, with which it ends, where the advice in the catalogue is about a server that goes on. */
 const NEXT_HERE: Partial<Record<ErrorCode, string>> = {
   STORE_FULL: 'Free disk space, then run the command again.',

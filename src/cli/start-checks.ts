@@ -4,11 +4,14 @@ import { access, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { gatewaySettings } from '../adapters/gateway/settings.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
+import { Agents } from '../agents/agents.ts';
 import { checkTokenNeeded } from '../app/token-needed.ts';
 import { configuredBackends } from '../backends/registry.ts';
+import type { AgentConfig } from '../config/agents.ts';
 import type { CommandConfig } from '../config/backends.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { UpstreamConfig } from '../config/upstreams.ts';
+import { realEnv } from '../kit/env/real.ts';
 import { RealDisk } from '../kit/env/real-disk.ts';
 import { OrchdError } from '../model/errors.ts';
 import { checkLimits, checkPrices } from '../runtime/check-limits.ts';
@@ -54,12 +57,14 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     await refusalOf('orchestrator.bind_addr', () => checkTokenNeeded(disk, host, data)),
     await refusalOf('backends.upstreams', () => checkUpstreams(settings)),
     await refusalOf('gateway', () => checkGateway(settings)),
+    await refusalOf('agents', () => checkAgents(settings)),
   ];
   return [
     // A token file that cannot be read is met twice.
     ...new Map(refusals.flatMap((each) => (each ? [[each.message, each] as const] : []))).values(),
     ...(await catalogWarning(config)),
     ...commandWarnings(config),
+    ...agentCommandWarnings(config),
     ...nameWarnings(config),
   ];
 }
@@ -77,6 +82,9 @@ const checkGateway = ({ config }: StartSettings): unknown =>
     variables: process.env,
     taken: configuredBackends(config).map(({ name }) => name),
   });
+
+const checkAgents = ({ config: { agents }, data }: StartSettings): unknown =>
+  new Agents({ env: realEnv(), logger: undefined, agents, folders: { data: resolve(data) } });
 
 /** The refusal that a check of the start throws; it may name a key inside of `path`. */
 async function refusalOf(path: string, check: () => unknown): Promise<Finding | undefined> {
@@ -137,6 +145,16 @@ function commandWarnings({ backends }: ResolvedConfig): Finding[] {
     }),
   );
 }
+
+/** A call of a command whose folder does not exist fails, and its model is told. */
+const agentCommandWarnings = ({ agents }: ResolvedConfig): Finding[] =>
+  (agents as readonly AgentConfig[]).flatMap(({ commands = [] }, at) =>
+    commands.flatMap(({ folder }, n) =>
+      folder === undefined || existsSync(folder)
+        ? []
+        : [finding('warning', `agents[${at}].commands[${n}].folder`, 'names a folder that does not exist')],
+    ),
+  );
 
 function nameWarnings(config: ResolvedConfig): Finding[] {
   const names = configuredBackends(config).map(({ name }) => name);

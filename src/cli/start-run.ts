@@ -1,9 +1,9 @@
 /** Starts runs of agents for the command line, and tells how they have ended. */
-import { ClientError, type OrchdClient, type RunRequest } from '../client/client.ts';
+import type { OrchdClient, RunRequest } from '../client/client.ts';
 import type { StartedRun } from '../model/http/runs.ts';
 import { EXIT, type Terminal } from './command.ts';
 import type { RunEnd } from './follow-run.ts';
-import { UnknownId } from './refusal.ts';
+import { listedBy } from './refusal.ts';
 import { codeText } from './text/job-text.ts';
 import { oneLine } from './text/screen.ts';
 
@@ -19,12 +19,7 @@ export async function startRun(
     if (!isLost) terminal.complain('orchd: the connection was lost; reconnecting');
     isLost = true;
   };
-  try {
-    return await client.startRun(name, request, { onReconnect });
-  } catch (error) {
-    if (!(error instanceof ClientError) || error.code !== 'NOT_FOUND') throw error;
-    throw new UnknownId(error.message, '`orchd agents` lists the agents.');
-  }
+  return listedBy('`orchd agents` lists the agents.', client.startRun(name, request, { onReconnect }));
 }
 
 /** Tells that a run has no answer, and why; returns the exit code. */

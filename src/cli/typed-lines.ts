@@ -24,14 +24,15 @@ export class TypedLines {
     return process.stdin.isTTY === true;
   }
 
-  /** Undefined at the end of the input. */
-  async next(): Promise<string | undefined> {
-    while (this.#typed.length === 0 && !this.#isClosed)
+  /** Undefined at the end of the input, and if the signal comes first. */
+  async next(signal?: AbortSignal): Promise<string | undefined> {
+    while (this.#typed.length === 0 && !this.#isClosed && !signal?.aborted)
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
+        signal?.addEventListener('abort', () => resolve(), { once: true });
       });
     this.#wake = undefined;
-    return this.#typed.shift();
+    return signal?.aborted ? undefined : this.#typed.shift();
   }
 
   /** Forgets the lines that nobody has asked for yet. */

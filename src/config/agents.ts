@@ -1,6 +1,6 @@
 /** The list `agents`: who they ask, what they are told, and what their tools may reach (docs/agents.md). */
 import { type Static, Type } from 'typebox';
-import { AgentDefinition, TOOL_NAME } from '../model/agent.ts';
+import { AGENT_NAME, AgentDefinition, PlanRule, TOOL_NAME } from '../model/agent.ts';
 import { section } from './section.ts';
 
 const FilesSchema = section({
@@ -46,6 +46,10 @@ export type CommandToolConfig = Static<typeof CommandToolSchema>;
 
 export const AgentSchema = section({
   ...AgentDefinition.properties,
+  name: Type.String({ pattern: AGENT_NAME, expected: 'a name of up to 64 letters, digits, _ and -' }),
+  plan: Type.Optional(
+    Type.Union([...PlanRule.anyOf], { expected: 'never, always or {min_characters: NUMBER}' }),
+  ),
   commands: Type.Optional(
     Type.Array(CommandToolSchema, {
       maxItems: 64,

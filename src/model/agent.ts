@@ -9,7 +9,7 @@ export const TOOL_NAME = '^[A-Za-z0-9_-]{1,64}$';
 const optional = Type.Optional;
 
 /** When a run plans before it answers. */
-const PlanRule = Type.Union([
+export const PlanRule = Type.Union([
   Type.Literal('never'),
   Type.Literal('always'),
   Type.Object(

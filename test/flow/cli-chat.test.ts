@@ -64,7 +64,7 @@ test(
     process.kill(first.pid, 'SIGKILL');
     await first.ended();
     const second = await chat(t, made, 'helper', '--session', session);
-    await second.shows(/you: apples\n(.|\n)*heard apples as number 2\./);
+    await second.shows(/you: apples\n(.|\n)*heard apples as number 2\.\nyou: pears\nit is/);
     (await held.promise).say('late').end();
     await second.shows(/it is late/);
     const { out } = await orchd(['sessions', 'export', session], { env: { ORCHD_URL: made.brain.url } });
@@ -87,12 +87,29 @@ test(
     const window = await chat(t, made, 'careful');
     await window.shows(/you:\s*$/m);
     window.line('What time is it?');
-    await window.shows(/allow current_time \{\}\? \[y\/N\]/);
+    await window.shows(/wants to call the tool current_time \{\}\nallow it\? \[y\/N\]/);
     window.line('y');
     await window.shows(/Told\./);
     assert.doesNotMatch(await window.shows(/you:\s*$/m), /denied/);
   },
 );
+
+test('what a call would do is shown to its end; Ctrl-C at the question ends the run', LIMIT, async (t) => {
+  // Together with the name of the tool it is longer than a line of the window.
+  const zone = 'x'.repeat(64);
+  const made = await site(t, (turn, reply, heard) => {
+    if (heard.messages.at(-1)?.content !== 'apples') reply.call('current_time', { time_zone: zone });
+    else echo(turn, reply, heard);
+  });
+  const window = await chat(t, made, 'careful');
+  await window.shows(/you:\s*$/m);
+  window.line('What time is it there?');
+  await window.shows(new RegExp(`\\{"time_zone":"${zone}"\\}\nallow it\\? \\[y/N\\]`));
+  window.key('C-c');
+  await window.shows(/cancelled/);
+  window.line('apples');
+  await window.shows(/heard apples as number 2\./);
+});
 
 test('Ctrl-C ends an answer and not the conversation', LIMIT, async (t) => {
   const made = await site(t, (turn, reply, heard) => {
@@ -119,7 +136,11 @@ test('lines of a pipe are answered too; wrong names and sessions are refused', L
   const unknown = await orchd(['chat', 'helpr'], { env });
   assert.deepEqual([unknown.code, unknown.out], [1, '']);
   assert.match(unknown.err, /there is no agent "helpr"/);
+  const { out: list } = await orchd(['sessions', '--json'], { env });
+  const session = (jsonLines(list) as unknown as { session_id: string }[])[0]?.session_id ?? '';
+  const astray = await orchd(['chat', 'helpr', '--session', session], { env });
+  assert.deepEqual([astray.code, astray.out], [1, '']);
   const lost = await orchd(['chat', 'helper', '--session', 'none'], { env });
   assert.equal(lost.code, 1);
-  assert.match(lost.err, /there is no session "none"/);
+  assert.match(lost.err, /there is no session "none".*\n.*`orchd sessions` lists the sessions/);
 });

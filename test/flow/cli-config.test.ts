@@ -75,6 +75,34 @@ describe('check', () => {
         'backends.upstreams[0].url',
         /this server itself/,
       ],
+      [
+        DATA,
+        'agents: [{ name: a, model: m, tools: [curent_time] }]',
+        'fault',
+        'agents[0].tools',
+        /the agent "a": there is no tool "curent_time"; did you mean "current_time"\?/,
+      ],
+      [
+        DATA,
+        'agents: [{ name: b, model: m }, { name: a, model: m, tools: [read_file] }]',
+        'fault',
+        'agents[1].tools',
+        /the agent "a": the tool "read_file" needs the setting files\.root of its agent/,
+      ],
+      [
+        DATA,
+        'agents: [{ name: a, model: m }, { name: a, model: m }]',
+        'fault',
+        'agents[1]',
+        /two agents have the name "a"/,
+      ],
+      [
+        DATA,
+        'agents: [{ name: a, model: m, tools: [read_file], files: { root: /no/such/secret } }]',
+        'fault',
+        'agents[0]',
+        /the agent "a": the root of the file tools must be a folder/,
+      ],
       [['--data', here], '', 'fault', 'orchestrator.state.checkpoint_dir', /is not a folder/],
       [
         ['--data', join(here, 'x')],
@@ -89,6 +117,13 @@ describe('check', () => {
         'warning',
         'backends.commands[0].types.t.argv',
         /names a file that does not exist/,
+      ],
+      [
+        DATA,
+        'agents: [{ name: a, model: m, tools: [x], commands: [{ name: x, description: d, argv: [ls], folder: /no/secret }] }]',
+        'warning',
+        'agents[0].commands[0].folder',
+        /names a folder that does not exist/,
       ],
       [
         DATA,

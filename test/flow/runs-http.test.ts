@@ -1,9 +1,10 @@
 /** Agents over HTTP: starting, looking at, following and cancelling their runs. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import type { Tool } from '../../src/index.ts';
 import { type SseEvent, SseReader } from '../../src/wire/sse.ts';
-import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
 import { within } from './flow-kit.ts';
 
@@ -20,8 +21,12 @@ const LOOK: Tool = {
   run: () => 'seen',
 };
 
-async function site(t: TestContext, model: ScriptedModel): Promise<HttpBrain> {
-  const brain = await httpBrain({ config: CONFIG, backends: [model.backend()], tools: [LOOK] });
+async function site(
+  t: TestContext,
+  model: ScriptedModel,
+  options: Pick<HttpBrainOptions, 'disconnectGraceMs'> = {},
+): Promise<HttpBrain> {
+  const brain = await httpBrain({ config: CONFIG, backends: [model.backend()], tools: [LOOK], ...options });
   t.after(() => brain.stop());
   return brain;
 }
@@ -109,6 +114,34 @@ describe('agents over HTTP', () => {
     const again = await start(brain, { run_id: 'r', input: 'look!' });
     assert.deepEqual([again.status, again.body.duplicate], [202, true]);
     assert.equal((await start(brain, { run_id: 'r', input: 'another' })).status, 409);
+  });
+
+  test('a run and its calls go on when somebody who looked at their jobs has left', async (t) => {
+    const goOn = Promise.withResolvers<void>();
+    const model = new ScriptedModel(async (_turn, _heard, context) => {
+      context.emit('one ');
+      await Promise.race([goOn.promise, once(context.signal, 'abort')]);
+      context.signal.throwIfAborted();
+      return { text: 'two' };
+    });
+    const brain = await site(t, model, { disconnectGraceMs: 1 });
+    await start(brain, { run_id: 'r', input: 'count' });
+    const until = ({ event }: SseEvent) => event === 'token' || event === 'waiting';
+    for (const id of ['r', 'r.1']) await within(events(brain, `/v2/tasks/${id}/events`, { until }));
+    // An interactive job without a run is left after them: were they cancelled, they would be before it.
+    await call(brain, 'POST', '/v2/tasks', {
+      job_id: 'j',
+      model: 'scripted',
+      messages: [{ role: 'user', content: 'p' }],
+      priority: 'interactive',
+    });
+    await within(events(brain, '/v2/tasks/j/events', { until }));
+    await within(brain.orchestrator.wait('j'));
+    assert.equal((await call(brain, 'GET', '/v2/tasks/j')).body.state, 'cancelled');
+    goOn.resolve();
+    const seen = await within(events(brain, '/v2/runs/r/events'));
+    assert.equal(dataOf(seen.at(-1)!).reply, 'two');
+    assert.equal(model.heard.length, 2, 'the call of the run was not made again');
   });
 
   test('a stream that was cut goes on behind the last event, and one that comes late gets the end', async (t) => {

@@ -1,18 +1,19 @@
 /** `orchd chat NAME` */
-import { ClientError, type OrchdClient } from '../../client/client.ts';
+import { ClientError, type OrchdClient, type RunRequest } from '../../client/client.ts';
 import { RUN_TYPE } from '../../model/run-jobs.ts';
 import { singlePositional, textOf } from '../arguments.ts';
 import { type Command, EXIT, type Terminal } from '../command.ts';
 import { type AskedApproval, followRun } from '../follow-run.ts';
 import { Interrupt } from '../interrupt.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
-import { UnknownId } from '../refusal.ts';
+import { listedBy, UnknownId } from '../refusal.ts';
 import { connect } from '../remote.ts';
 import { reportRun, startRun } from '../start-run.ts';
 import { messageText } from '../text/message-text.ts';
 import { oneLine } from '../text/screen.ts';
 import { TypedLines } from '../typed-lines.ts';
 import { cancelText } from './cancel.ts';
+import { SESSION_LIST } from './sessions.ts';
 
 /** A conversation that goes on is shown from here. */
 const SHOWN_MESSAGES = 10;
@@ -27,36 +28,45 @@ export const chat: Command = {
     call: 'chat NAME [OPTIONS]',
     about: `A conversation with the agent NAME: each line that you type is answered, with all that was said before. A call of a tool
 that must be allowed is asked for here. Ctrl-C ends an answer; Ctrl-D, or Ctrl-C while nothing is answered, leaves.
-The conversation stays on the server: --session goes on with it, also with an answer that was still under way.`,
+The conversation stays on the server: --session goes on with it, also with an answer that was still under way.
+Lines of a file or a pipe are answered one after another; the exit code is 1 if one of them has no answer.`,
     options,
-    examples: ['orchd chat librarian', 'orchd chat librarian --session $SESSION'],
+    examples: [
+      'orchd chat librarian',
+      'orchd chat librarian --session $SESSION',
+      'orchd chat librarian < questions.txt',
+    ],
   }),
   options,
   async run(args, terminal) {
     const agent = singlePositional(args.positionals, 'name of the agent');
     const client = connect(args);
     const given = textOf(args.values, 'session');
-    const session = given ?? (await begin(client, agent));
+    await checkAgent(client, agent);
+    const session = given ?? (await begin(client));
     const lines = new TypedLines();
     const talk = new Talk({ client, terminal, lines, agent, session });
     try {
       if (given !== undefined) await talk.resume();
-      terminal.complain(`orchd: session ${oneLine(session)}; \`orchd chat ${agent} --session ${session}\``);
+      terminal.complain(`orchd: session ${oneLine(session)}; this goes on with it later:`);
+      terminal.complain(`orchd chat ${agent} --session ${session}`);
       await talk.run();
     } finally {
       lines.close();
     }
-    return EXIT.ok;
+    return talk.isUnanswered && !lines.isPerson ? EXIT.problems : EXIT.ok;
   },
 };
 
-/** Creates a session. The agent is looked up first: a wrong name leaves no session behind. */
-async function begin(client: OrchdClient, agent: string): Promise<string> {
+/** Comes before anything else: a wrong name leaves no session behind, and shows no conversation. */
+async function checkAgent(client: OrchdClient, agent: string): Promise<void> {
   const agents = await client.agents();
   if (!agents.some(({ name }) => name === agent))
     throw new UnknownId(`there is no agent "${oneLine(agent)}"`, '`orchd agents` lists the agents.');
-  return (await client.sessions.create({ metadata: { channel: 'cli' } })).session_id;
 }
+
+const begin = async (client: OrchdClient): Promise<string> =>
+  (await client.sessions.create({ metadata: { channel: 'cli' } })).session_id;
 
 interface TalkParts {
   readonly client: OrchdClient;
@@ -68,21 +78,31 @@ interface TalkParts {
 
 class Talk {
   readonly #parts: TalkParts;
+  #isUnanswered = false;
 
   constructor(parts: TalkParts) {
     this.#parts = parts;
   }
 
-  /** Shows what was said last, and follows a run that has not ended. */
+  /** Whether a line has no answer: its run was refused, or has failed. */
+  get isUnanswered(): boolean {
+    return this.#isUnanswered;
+  }
+
+  /** Shows what was said last, and follows the runs that have not ended, each after what it was asked. */
   async resume(): Promise<void> {
     const { client, terminal, session, agent } = this.#parts;
-    const { jobs } = await client.sessions.get(session);
+    const { jobs } = await listedBy(SESSION_LIST, client.sessions.get(session));
     const said = await client.sessions.messages(session);
     if (said.length > SHOWN_MESSAGES) terminal.complain(`orchd: the last of ${said.length} messages:`);
     for (const message of said.slice(-SHOWN_MESSAGES)) terminal.print(messageText(message, agent));
     for (const { job_id: id } of jobs) {
-      const job = await client.get(id);
-      if (job.type === RUN_TYPE) await this.#follow(id);
+      const { type, payload } = await client.get(id, { include: 'payload' });
+      if (type !== RUN_TYPE) continue;
+      const { input, messages } = (payload ?? {}) as RunRequest;
+      const asked = messages ?? [{ role: 'user', content: input ?? '' }];
+      for (const message of asked) terminal.print(messageText(message, agent));
+      await this.#follow(id);
     }
   }
 
@@ -105,6 +125,7 @@ class Talk {
       await this.#follow(id);
     } catch (error) {
       if (!(error instanceof ClientError) || error.status === 0) throw error;
+      this.#isUnanswered = true;
       terminal.complain(`orchd: ${oneLine(error.message)} (${error.code})`);
     }
   }
@@ -117,24 +138,32 @@ class Talk {
       signal,
       terminal,
       asJson: false,
-      ...(lines.isPerson && { approve: (call: AskedApproval) => this.#approve(id, call) }),
+      ...(lines.isPerson && { approve: (call: AskedApproval) => this.#approve(id, call, signal) }),
     });
     interrupt.remove();
+    if (end?.error) this.#isUnanswered = true;
     if (end) reportRun(end, terminal);
     else terminal.complain(`\norchd: ${cancelText(await client.cancel(id))}`);
   }
 
-  async #approve(runId: string, { callId, tool, args, hash }: AskedApproval): Promise<void> {
+  /** The arguments are shown as a whole: nobody can allow what was cut off. */
+  async #approve(runId: string, call: AskedApproval, signal: AbortSignal): Promise<void> {
     const { client, terminal, lines } = this.#parts;
+    const { callId, tool, args, hash } = call;
     // A line that was typed before the question cannot be its answer.
     lines.drop();
-    terminal.status(`allow ${oneLine(tool)} ${oneLine(JSON.stringify(args) ?? '')}? [y/N] `);
-    const approve = /^y(es)?$/i.test(((await lines.next()) ?? '').trim());
+    const shown = args === undefined ? '(`orchd approvals` shows with what)' : JSON.stringify(args);
+    terminal.complain(`orchd: wants to call the tool ${oneLine(tool)} ${oneLine(shown)}`);
+    terminal.status('allow it? [y/N] ');
+    const answer = await lines.next(signal);
+    if (signal.aborted) return;
+    const approve = /^y(es)?$/i.test((answer ?? '').trim());
     try {
       await client.approve(runId, { call_id: callId, approve, ...(hash !== undefined && { hash }) });
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
       terminal.complain(`orchd: ${oneLine(error.message)} (${error.code})`);
+      if (error.code === 'FORBIDDEN') terminal.complain(`orchd: it waits for: orchd approve ${callId}`);
     }
   }
 }

@@ -4,10 +4,14 @@ import type { SessionView } from '../../model/http/sessions.ts';
 import { flagOf, noPositionals, oneOf, singlePositional, textOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal } from '../command.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
+import { listedBy } from '../refusal.ts';
 import { connect } from '../remote.ts';
 import { messageText } from '../text/message-text.ts';
 import { oneLine } from '../text/screen.ts';
 import { sessionTable } from '../text/session-text.ts';
+
+/** Where the ids of sessions are. */
+export const SESSION_LIST = '`orchd sessions` lists the sessions, with --archived those of the archive.';
 
 const WORDS = ['show', 'export', 'fork', 'delete'] as const;
 
@@ -41,7 +45,7 @@ delete cancels its jobs, and deletes it with everything that was said in it: nob
     if (word === undefined) return list(client, args, terminal);
     const action = oneOf(word, 'the action', WORDS);
     const id = singlePositional(rest, 'session');
-    return ACTIONS[action](client, id, args, terminal);
+    return listedBy(SESSION_LIST, ACTIONS[action](client, id, args, terminal));
   },
 };
 
@@ -79,8 +83,10 @@ async function show(
   return EXIT.ok;
 }
 
-const summary = ({ session_id: id, messages, tokens_used: tokens, live_jobs: live }: SessionView): string =>
-  `${oneLine(id)}: ${messages} messages, ${tokens} tokens, ${live} live jobs`;
+function summary(session: SessionView): string {
+  const { session_id: id, messages, tokens_used: tokens, live_jobs: live, archived } = session;
+  return `${oneLine(id)}: ${messages} messages, ${tokens} tokens, ${live} live jobs${archived ? ', in the archive' : ''}`;
+}
 
 async function exportSession(client: OrchdClient, id: string, _: CliArguments, terminal: Terminal) {
   terminal.printData(JSON.stringify(await client.sessions.export(id)));

@@ -24,12 +24,13 @@ Exit code: 0 in whatever state the job is, 1 if there is no such job.`,
   async run(args, terminal) {
     const id = jobId(singlePositional(args.positionals, 'job id'));
     const client = connect(args);
-    const parts = flagOf(args.values, 'payload') ? ({ include: 'payload' } as const) : {};
+    const withPayload = flagOf(args.values, 'payload');
+    const parts = withPayload ? ({ include: 'payload' } as const) : {};
     const job = await forJob(client, id, (whole) => client.get(whole, parts));
     if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(job));
     else {
       const currency = job.cost === undefined ? '' : (await client.capabilities()).currency;
-      terminal.print(jobText(job, terminal, Date.now(), currency));
+      terminal.print(jobText(job, terminal, Date.now(), { currency, withPayload }));
     }
     return EXIT.ok;
   },

@@ -1,5 +1,6 @@
 /** `orchd tail ID` */
 import type { TaskEvent } from '../../client/client.ts';
+import { RUN_TYPE } from '../../model/run-jobs.ts';
 import { flagOf, jobId, singlePositional, textOf } from '../arguments.ts';
 import { type Command, UsageError } from '../command.ts';
 import { follow, reportEnd } from '../follow.ts';
@@ -39,8 +40,10 @@ Exit code: 0 if the job succeeded, 1 if it did not.`,
     );
     interrupt.remove();
     if (ended) return reportEnd(ended, terminal);
-    if (job.priority === 'interactive') {
-      terminal.complain(`orchd: ${id} is interactive: it is cancelled soon, unless somebody else follows it`);
+    if (job.priority === 'interactive' && job.type !== RUN_TYPE) {
+      terminal.complain(
+        `orchd: ${id} is interactive: it is cancelled soon, unless a run has asked for it or somebody else follows it`,
+      );
     }
     return EXIT_INTERRUPTED;
   },

@@ -6,8 +6,22 @@ import { adviceFor, codeText, nextStep, placeText, resultText, tookText } from '
 import { moneyText } from './money.ts';
 import { harmless, oneLine, paintState } from './screen.ts';
 
-/** `currency`: that of the costs, if the job has a cost. */
-export function jobText(job: JobView, terminal: Terminal, now: number, currency = ''): string {
+/** Without `include=payload` a job has no payload of more bytes. */
+const SHOWN_PAYLOAD_BYTES = 4096;
+
+interface PageOptions {
+  /** The currency of the costs, if the job has a cost. */
+  readonly currency?: string;
+  /** The payload was asked for, whatever its size. */
+  readonly withPayload?: boolean;
+}
+
+export function jobText(
+  job: JobView,
+  terminal: Terminal,
+  now: number,
+  { currency = '', withPayload = false }: PageOptions = {},
+): string {
   const cost: Row = ['cost', job.cost && costText(job.cost, currency)];
   const rows = [...askRows(job), ...stateRows(job, terminal, now), cost].filter(
     ([, value]) => value !== undefined,
@@ -16,7 +30,7 @@ export function jobText(job: JobView, terminal: Terminal, now: number, currency 
   const lines = rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`);
   return [
     lines.join('\n'),
-    payloadPart(job),
+    payloadPart(job, withPayload),
     attemptsText(job.attempts, currency),
     errorText(job),
     resultPart(job),
@@ -70,9 +84,13 @@ function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
   ];
 }
 
-function payloadPart({ job_id: id, payload, payload_bytes: bytes }: JobView): string | undefined {
+function payloadPart(job: JobView, wasAsked: boolean): string | undefined {
+  const { job_id: id, payload, payload_bytes: bytes } = job;
   if (payload !== undefined) return `payload\n${harmless(payloadText(payload))}`;
-  return bytes === undefined ? undefined : `payload\n(${bytes} bytes: orchd show ${id} --payload prints it)`;
+  if (bytes === undefined) return undefined;
+  // A deleted session takes the payloads of its jobs with it.
+  const isGone = wasAsked || bytes <= SHOWN_PAYLOAD_BYTES;
+  return `payload\n(${bytes} bytes: ${isGone ? 'nobody can read it any more' : `orchd show ${id} --payload prints it`})`;
 }
 
 /** The prompt, if the payload is nothing else; anything else as JSON. */

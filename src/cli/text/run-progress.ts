@@ -9,13 +9,13 @@ const POLL_MS = 1000;
 export class RunProgress {
   readonly #client: OrchdClient;
   readonly #runId: string;
-  readonly #terminal: Terminal;
+  readonly #terminal: Pick<Terminal, 'complain'>;
   #timer: NodeJS.Timeout | undefined;
   #isQuiet = true;
   /** The state that was told last: a state is told once. */
   #told: RunStateName | undefined;
 
-  constructor(client: OrchdClient, runId: string, terminal: Terminal) {
+  constructor(client: OrchdClient, runId: string, terminal: Pick<Terminal, 'complain'>) {
     this.#client = client;
     this.#runId = runId;
     this.#terminal = terminal;

@@ -204,6 +204,9 @@ describe('a job in words', () => {
       jobText(job({ payload_bytes: 5000 }), plain, NOW),
       /^payload\n\(5000 bytes: orchd show j1 --payload prints it\)$/m,
     );
+    const gone = /^payload\n\(\d+ bytes: nobody can read it any more\)$/m;
+    assert.match(jobText(job({ payload_bytes: 5000 }), plain, NOW, { withPayload: true }), gone);
+    assert.match(jobText(job({ payload_bytes: 32 }), plain, NOW), gone);
   });
 
   test('its submit, its cancel, its events and its end', () => {

@@ -161,7 +161,7 @@ const errno = (code: string): NodeJS.ErrnoException => Object.assign(new Error(c
 /** Says why a command does not start. The caller of the job sees it, so it contains no paths of this machine. */
 export function startMessage({ argv, cwd }: CommandSpec, code: string | undefined): string {
   if (cwd !== undefined && !isFolder(cwd))
-    return 'there is no folder for it to run in: see cwd in the configuration';
+    return 'there is no folder for it to run in: see cwd in the configuration (of a tool: folder)';
   const reason = code ?? 'no reason given';
   return `the program "${basename(argv[0] ?? '')}" does not start (${reason})${adviceOn(code)}`;
 }
