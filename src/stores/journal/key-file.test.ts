@@ -76,6 +76,8 @@ test('what is left of a torn or half dropped key is removed, and the other keys 
       const bytes = Buffer.from(whole);
       const at = damage === 'cut' ? 2 : 1;
       bytes.fill(0, at * SLOT_BYTES, at * SLOT_BYTES + cut);
+      // The first byte of a slot is zero in one of 256.
+      if (damage === 'zeroed' && bytes.equals(whole)) continue;
       disk.files.set(PATH, damage === 'cut' ? bytes.subarray(0, 2 * SLOT_BYTES + cut) : bytes);
       const { keys, warnings } = await opened(disk);
       const lost = made[at];
