@@ -24,7 +24,7 @@ export interface ToolSources {
   readonly folders: Readonly<Record<string, string>>;
   /** Tools of the program that embeds orchd, for every agent that names them. */
   readonly own: readonly Tool[];
-  /** Whether commands can be confined here. */
+  /** The verdict of the probe for bubblewrap: whether commands are confined on this machine. */
   readonly sandbox: Sandbox;
 }
 

@@ -36,7 +36,7 @@ export interface AgentsParts {
   readonly agents: ResolvedConfig['agents'];
   readonly folders?: ToolSources['folders'];
   readonly tools?: readonly Tool[];
-  /** Whether commands can be confined here; without it none is. */
+  /** The verdict of the probe for bubblewrap; without one no command is confined. */
   readonly sandbox?: Sandbox | undefined;
 }
 

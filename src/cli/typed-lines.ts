@@ -19,7 +19,7 @@ export class TypedLines {
     });
   }
 
-  /** Whether somebody is there who can be asked. */
+  /** True where standard input is a terminal, so that a person can be asked. */
   get isPerson(): boolean {
     return process.stdin.isTTY === true;
   }

@@ -38,7 +38,7 @@ export class Seals {
     return seal(text, key, this.#random);
   }
 
-  /** Whether something was sealed with the key lately. */
+  /** True while the key of the session is in memory, because a text was sealed with it lately. */
   isInUse({ tenant, session }: KeyOwner): boolean {
     return this.#recent.has(scoped(tenant, session));
   }

@@ -83,7 +83,7 @@ export class TableKeys implements SessionKeys {
     });
   }
 
-  /** Of two nodes, or calls, at once the first row stays, and both read it. */
+  /** The first row that is inserted for a session stays: concurrent callers, also of other nodes, all read that key. */
   async #obtain(sql: Sql, owner: KeyOwner): Promise<SealKey> {
     const known = await keyOf(sql, owner);
     if (known) return known;
