@@ -31,6 +31,8 @@ import { bench as placement } from './suites/placement.ts';
 import { bench as raw } from './suites/raw.ts';
 import { bench as relay } from './suites/relay.ts';
 import { bench as restart } from './suites/restart.ts';
+import { bench as spool } from './suites/spool.ts';
+import { bench as spoolWaiting } from './suites/spool-waiting.ts';
 import { bench as stall } from './suites/stall.ts';
 import { bench as submit } from './suites/submit.ts';
 import { bench as takeover } from './suites/takeover.ts';
@@ -53,12 +55,14 @@ const ALL: readonly Bench[] = [
   peers,
   agents,
   commands,
+  spool,
   mariadb,
   pick,
   placement,
   heap,
   restart,
   waitingRuns,
+  spoolWaiting,
   longRun,
   stall,
   usage,

@@ -1,42 +1,69 @@
-/** The real environment with a disk that counts its syncs; the kernel's counter includes those of other processes. */
+/**
+ * The real environment with a disk that counts its syncs and listings; the kernel's counter includes the syncs of other
+ * processes.
+ */
 import type { Disk, DiskFile, Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 
+/** Calls so far, on the main thread only: the history's thread has its own disk. */
+export interface DiskCounts {
+  fileSyncs: number;
+  folderSyncs: number;
+  /** Listings of folders, whole or in pieces. */
+  listings: number;
+}
+
 export interface CountingEnv {
   readonly env: Env;
-  /** The number of file and folder syncs so far, on the main thread only: the history's thread has its own disk. */
+  readonly counts: Readonly<DiskCounts>;
+  /** The number of file and folder syncs so far. */
   readonly syncs: () => number;
 }
 
 export function countingEnv(): CountingEnv {
   const env = realEnv();
-  const counter = { syncs: 0 };
-  return { env: { ...env, disk: countingDisk(env.disk, counter) }, syncs: () => counter.syncs };
+  const counts = { fileSyncs: 0, folderSyncs: 0, listings: 0 };
+  return {
+    env: { ...env, disk: countingDisk(env.disk, counts) },
+    counts,
+    syncs: () => counts.fileSyncs + counts.folderSyncs,
+  };
 }
 
-function countingDisk(disk: Disk, counter: { syncs: number }): Disk {
+function countingDisk(disk: Disk, counts: DiskCounts): Disk {
   return {
-    open: async (path, mode) => countingFile(await disk.open(path, mode), counter),
-    list: (folder) => disk.list(folder),
+    open: async (path, mode) => countingFile(await disk.open(path, mode), counts),
+    list: (folder) => {
+      counts.listings++;
+      return disk.list(folder);
+    },
+    entries: (folder) => {
+      counts.listings++;
+      return disk.entries(folder);
+    },
     stat: (path) => disk.stat(path),
+    lstat: (path) => disk.lstat(path),
     rename: (from, to) => disk.rename(from, to),
     remove: (path) => disk.remove(path),
+    removeFolder: (path) => disk.removeFolder(path),
     makeFolder: (path) => disk.makeFolder(path),
+    makeNewFolder: (path) => disk.makeNewFolder(path),
+    touch: (path) => disk.touch(path),
     syncFolder: (path) => {
-      counter.syncs++;
+      counts.folderSyncs++;
       return disk.syncFolder(path);
     },
     lock: (path) => disk.lock(path),
   };
 }
 
-function countingFile(file: DiskFile, counter: { syncs: number }): DiskFile {
+function countingFile(file: DiskFile, counts: DiskCounts): DiskFile {
   return {
     write: (position, data) => file.write(position, data),
     read: (position, length) => file.read(position, length),
     size: () => file.size(),
     datasync: () => {
-      counter.syncs++;
+      counts.fileSyncs++;
       return file.datasync();
     },
     truncate: (size) => file.truncate(size),

@@ -157,6 +157,24 @@ const TARGETS: readonly Target[] = [
     3,
     ratio(['commands orchd', 'cpuMs'], ['commands parallel', 'cpuMs']),
   ),
+  atLeast(
+    'spool, 4 agents with 16 jobs each: jobs/s ÷ 4 bare processes',
+    1,
+    ratio(['spool orchd', 'perSec'], ['spool bare', 'perSec']),
+  ),
+  atMost('spool: file syncs of a job', 4, plain(['spool orchd', 'fileSyncs'])),
+  atMost('spool: folder syncs of a job', 2.5, plain(['spool orchd', 'folderSyncs'])),
+  atMost(
+    'spool: claim with 100k waiting ÷ with 100',
+    2,
+    ratio(['spool claim, many waiting', 'p50Ms'], ['spool claim, few waiting', 'p50Ms']),
+  ),
+  atMost(
+    'spool: MiB of an agent with 100k waiting, over one with 100',
+    64,
+    difference(['spool memory, many waiting', 'rssMib'], ['spool memory, few waiting', 'rssMib']),
+  ),
+  withoutBound('spool: drop to start, p50 ms', plain(['spool drop to start', 'p50Ms'])),
   ...['submit@64', 'cycle@64'].flatMap((shape) => [
     ...['graphile-worker', 'pg-boss'].map((peer) =>
       atLeast(`${shape} on MariaDB ÷ ${peer}`, 1, onMariaDb(shape, peer)),
@@ -230,7 +248,7 @@ const TARGETS: readonly Target[] = [
     ),
   ),
   atMost('heap bytes per waiting run, without its queued call', 2048, (results) =>
-    difference(['waiting runs', 'heapBytes'], ['waiting queued jobs', 'heapBytes'])(results),
+    difference(['waiting runs', 'heapBytes'], ['waiting calls', 'heapBytes'])(results),
   ),
   ...['log', 'checkpoint'].map((from) =>
     atMost(

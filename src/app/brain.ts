@@ -9,6 +9,9 @@ import { COMMAND_BACKEND } from '../agents/command-backend.ts';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { PoolHosts } from '../backends/pool/pool-hosts.ts';
 import { configuredBackends } from '../backends/registry.ts';
+import { spoolSettings } from '../backends/spool/settings.ts';
+import { SpoolSource } from '../backends/spool/spool-source.ts';
+import type { SpoolConfig } from '../config/backends.ts';
 import type { UpstreamConfig } from '../config/upstreams.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { Term } from '../core/ports/leadership.ts';
@@ -42,7 +45,7 @@ export interface BrainTerm {
   readonly node: string;
 }
 
-type OtherServers = readonly (UpstreamSource | GatewaySource)[];
+type OtherServers = readonly (UpstreamSource | GatewaySource | SpoolSource)[];
 
 export class Brain extends ServiceList {
   readonly orchestrator: Orchestrator;
@@ -110,7 +113,7 @@ function ownPoolOf({ options, env }: ServerParts): OwnPool | undefined {
   return new OwnPool({ env, logger, models, workerArgs, contextLength, data: resolve(data), isCopy });
 }
 
-/** The servers with models that somebody else trains, sells or runs: the upstreams, and the seats of the gateway. */
+/** What somebody else runs: the upstreams, the seats of the gateway, and spools with their agents. */
 function serversOf(
   { options, env, host }: ServerParts,
   lead: BrainTerm | undefined,
@@ -118,7 +121,9 @@ function serversOf(
 ): OtherServers {
   const { config, logger, data } = options;
   const variables = process.env;
-  const taken = [...configuredBackends(config).map(({ name }) => name), ...AGENT_BACKENDS];
+  const configured = [...configuredBackends(config).map(({ name }) => name), ...AGENT_BACKENDS];
+  const spools = spoolSettings(config.backends.spools as readonly SpoolConfig[], configured);
+  const taken = [...configured, ...spools.map(({ name }) => name)];
   const upstreams = upstreamSettings(config.backends.upstreams as readonly UpstreamConfig[], {
     variables,
     host,
@@ -140,6 +145,7 @@ function serversOf(
   return [
     new UpstreamSource({ ...common, folder: upstreamsFolder(data), upstreams }),
     new GatewaySource({ ...common, folder: gatewayFolder(data), settings }),
+    ...spools.map((each) => new SpoolSource({ env, logger, ...each })),
   ];
 }
 

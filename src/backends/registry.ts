@@ -7,8 +7,8 @@ import type { ResolvedConfig } from '../config/resolve.ts';
 import type { BackendKind, ConfiguredBackend } from './descriptor.ts';
 import { commands, demo } from './local/command/descriptor.ts';
 
-/** Upstreams are no backends of their own: a source brings a backend for each (adapters/upstreams), as for seats. */
-type BackendsConfig = Omit<ResolvedConfig['backends'], 'upstreams'>;
+/** Upstreams and spools change while the brain runs: a source brings a backend for each (adapters/upstreams, spool/). */
+type BackendsConfig = Omit<ResolvedConfig['backends'], 'upstreams' | 'spools'>;
 
 export const BACKEND_KINDS: { readonly [K in keyof BackendsConfig]: BackendKind<BackendsConfig[K]> } = {
   commands,

@@ -24,6 +24,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/gateway.ts')).gateway,
   },
   {
+    name: 'spool',
+    summary: 'Run and use a spool: a job queue made of folders',
+    load: async () => (await import('./commands/spool.ts')).spool,
+  },
+  {
     name: 'status',
     summary: 'Show the whole on one screen; with --watch live',
     load: async () => (await import('./commands/status.ts')).status,

@@ -7,8 +7,9 @@ import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { Agents } from '../agents/agents.ts';
 import { checkTokenNeeded } from '../app/token-needed.ts';
 import { configuredBackends } from '../backends/registry.ts';
+import { spoolSettings } from '../backends/spool/settings.ts';
 import type { AgentConfig } from '../config/agents.ts';
-import type { CommandConfig } from '../config/backends.ts';
+import type { CommandConfig, SpoolConfig } from '../config/backends.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { UpstreamConfig } from '../config/upstreams.ts';
 import { realEnv } from '../kit/env/real.ts';
@@ -56,6 +57,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     await refusalOf(DATA, () => readUniqueTokens(disk, tokens)),
     await refusalOf('orchestrator.bind_addr', () => checkTokenNeeded(disk, host, data)),
     await refusalOf('backends.upstreams', () => checkUpstreams(settings)),
+    await refusalOf('backends.spools', () => checkSpools(settings)),
     await refusalOf('gateway', () => checkGateway(settings)),
     await refusalOf('agents', () => checkAgents(settings)),
   ];
@@ -64,6 +66,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     ...new Map(refusals.flatMap((each) => (each ? [[each.message, each] as const] : []))).values(),
     ...(await catalogWarning(config)),
     ...commandWarnings(config),
+    ...spoolWarnings(config),
     ...agentCommandWarnings(config),
     ...nameWarnings(config),
   ];
@@ -82,6 +85,12 @@ const checkGateway = ({ config }: StartSettings): unknown =>
     variables: process.env,
     taken: configuredBackends(config).map(({ name }) => name),
   });
+
+const checkSpools = ({ config }: StartSettings): unknown =>
+  spoolSettings(
+    config.backends.spools as readonly SpoolConfig[],
+    configuredBackends(config).map(({ name }) => name),
+  );
 
 const checkAgents = ({ config: { agents }, data }: StartSettings): unknown =>
   new Agents({ env: realEnv(), logger: undefined, agents, folders: { data: resolve(data) } });
@@ -145,6 +154,13 @@ function commandWarnings({ backends }: ResolvedConfig): Finding[] {
     }),
   );
 }
+
+const spoolWarnings = ({ backends }: ResolvedConfig): Finding[] =>
+  (backends.spools as readonly SpoolConfig[]).flatMap(({ folder }, at) =>
+    existsSync(folder)
+      ? []
+      : [finding('warning', `backends.spools[${at}].folder`, 'names a folder that does not exist')],
+  );
 
 /** A call of a command whose folder does not exist fails, and its model is told. */
 const agentCommandWarnings = ({ agents }: ResolvedConfig): Finding[] =>

@@ -40,6 +40,25 @@ const CommandSchema = section({
   }),
 });
 
+/** A backend that puts jobs into a spool, for its agents to run. */
+const SpoolSchema = section({
+  name: Name,
+  folder: Type.String({ minLength: 1, expected: 'the folder of a spool' }),
+  types: Type.Optional(
+    Type.Array(Type.String({ pattern: '^[A-Za-z0-9._:/@-]{1,128}$' }), {
+      minItems: 1,
+      expected: 'a list of job types of letters, digits and ._:/@-',
+    }),
+  ),
+  models: Type.Optional(Type.Array(Type.String())),
+  labels: Type.Optional(Labels),
+  paid: Type.Optional(Type.Boolean()),
+  keep_output_sec: Type.Optional(Type.Integer({ minimum: 0, maximum: 31_536_000 })),
+});
+
+export const SPOOL_KEYS = Object.keys(SpoolSchema.properties);
+export type SpoolConfig = Static<typeof SpoolSchema>;
+
 /** What the entry of a command may set, and what each of its types may; for the test of the example file. */
 export const COMMAND_KEYS = Object.keys(CommandSchema.properties);
 export const COMMAND_TYPE_KEYS = Object.keys(CommandTypeSchema.properties);
@@ -52,5 +71,6 @@ export const BackendsSchema = section({
     default: [],
     expected: 'a list of servers with an OpenAI-compatible API, with a url each',
   }),
+  spools: Type.Array(SpoolSchema, { default: [], expected: 'a list of spools, with name and folder each' }),
   commands: Type.Array(CommandSchema, { default: [], expected: 'a list of backends that run commands' }),
 });

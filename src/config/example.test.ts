@@ -3,8 +3,15 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { COMMAND_DEFAULTS } from '../backends/local/command/options.ts';
+import { SPOOL_BACKEND_DEFAULTS } from '../backends/spool/spool-source.ts';
 import { checkPrices } from '../runtime/check-limits.ts';
-import { COMMAND_KEYS, COMMAND_TYPE_KEYS, type CommandConfig } from './backends.ts';
+import {
+  COMMAND_KEYS,
+  COMMAND_TYPE_KEYS,
+  type CommandConfig,
+  SPOOL_KEYS,
+  type SpoolConfig,
+} from './backends.ts';
 import { applyDefaults } from './defaults.ts';
 import { SEAT_DEFAULTS, SEAT_KEYS } from './gateway.ts';
 import { CONFIG_LEAVES, leavesOf, valueAt } from './leaves.ts';
@@ -49,6 +56,19 @@ test('config.example.yaml shows everything that a seat may set, with its default
   const { slots, keep, preempt } = seat;
   assert.deepEqual({ slots, keep, preempt }, SEAT_DEFAULTS);
   checkExplained(commentedEntry('  seats: []'), () => false);
+});
+
+test('config.example.yaml shows everything that a spool may set, with its default', () => {
+  const shown = commentedEntry('  spools: []');
+  const text = ['backends:', '  spools:', ...shown, ''].join('\n');
+  const [spool] = loadConfig({ text }).backends.spools;
+  assert.ok(spool);
+  const { name, folder, types, models, ...rest } = spool as SpoolConfig;
+  assert.deepEqual(Object.keys(spool).sort(), [...SPOOL_KEYS].sort());
+  const { keepAckedMs, ...same } = SPOOL_BACKEND_DEFAULTS;
+  assert.deepEqual(rest, { ...same, keep_output_sec: keepAckedMs / 1000 });
+  assert.ok(name && folder && types && models, 'what has no default is shown by an example');
+  checkExplained(shown, () => false);
 });
 
 test('config.example.yaml shows everything that a command may set, with its default', () => {

@@ -79,7 +79,18 @@ function unknownKey(path: Path, siblings: readonly string[]): Issue {
 /** Rules between keys; checked only when each key is right by itself. */
 function conflictIssues({ orchestrator: { queue, retry }, gateway, backends }: RawConfig): Issue[] {
   const issues: Issue[] = seatFaults(gateway).map(({ path, message }) => wrong(path, message));
-  issues.push(...ownTypeIssues(backends.commands));
+  issues.push(
+    ...ownTypeIssues(
+      'commands',
+      backends.commands.map(({ types }) => Object.keys(types)),
+    ),
+  );
+  issues.push(
+    ...ownTypeIssues(
+      'spools',
+      backends.spools.map(({ types = [] }) => types),
+    ),
+  );
   if (retry.max_delay_ms < retry.base_delay_ms) {
     const path = ['orchestrator', 'retry', 'max_delay_ms'];
     issues.push(wrong(path, `may not be less than base_delay_ms (${retry.base_delay_ms})`));
@@ -91,12 +102,12 @@ function conflictIssues({ orchestrator: { queue, retry }, gateway, backends }: R
   return issues;
 }
 
-/** A command that took such jobs would answer in the place of an agent, of a tool, or of the person who allows a call. */
-const ownTypeIssues = (commands: RawConfig['backends']['commands']): Issue[] =>
-  commands.flatMap(({ types }, at) =>
-    OWN_TYPES.filter((type) => Object.hasOwn(types, type)).map((type) =>
+/** A backend that took such jobs would answer in the place of an agent, of a tool, or of the person who allows a call. */
+const ownTypeIssues = (kind: 'commands' | 'spools', typesOfEach: readonly (readonly string[])[]): Issue[] =>
+  typesOfEach.flatMap((types, at) =>
+    OWN_TYPES.filter((type) => types.includes(type)).map((type) =>
       wrong(
-        ['backends', 'commands', `[${at}]`, 'types', type],
+        ['backends', kind, `[${at}]`, 'types', type],
         `jobs of type ${type} belong to the runs of agents: choose another name`,
       ),
     ),

@@ -28,6 +28,11 @@ export class FolderWatch {
     }
   }
 
+  /** The file system tells about changes; false where only polling finds them. */
+  get isWatching(): boolean {
+    return this.#watcher !== undefined;
+  }
+
   /**
    * `changed` when a notification has arrived since the last wait ended, or the signal is aborted; `later` when the poll
    * interval is over.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createLogger, type LogFields, type LogLevel } from './logger.ts';
+import { createLogger, LOG_LEVELS, type LogFields, type LogLevel } from './logger.ts';
 import { Secret } from './secret.ts';
 
 function logged(level?: LogLevel) {
@@ -67,10 +67,10 @@ test('texts are cut to 500 characters', () => {
 test('lines under the level are not written; info is the default', () => {
   const count = (level?: LogLevel): number => {
     const { logger, lines } = logged(level);
-    for (const each of ['debug', 'info', 'warn', 'error'] as const) logger[each]('x');
+    for (const each of LOG_LEVELS) logger[each]('x');
     return lines.length;
   };
-  assert.deepEqual([count(), count('debug'), count('warn'), count('error')], [3, 4, 2, 1]);
+  assert.deepEqual([count(), ...LOG_LEVELS.map(count)], [4, 5, 4, 3, 2, 1]);
 });
 
 test('a child logger adds its fields, which win over those of its parent', () => {

@@ -8,7 +8,7 @@
  * Messages are constant texts; whatever varies is a field.
  */
 
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'critical'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const FIELD_NAMES = [
@@ -114,6 +114,7 @@ export function createLogger({ write, now, level = 'info' }: LoggerOptions): Log
       info: logAt('info'),
       warn: logAt('warn'),
       error: logAt('error'),
+      critical: logAt('critical'),
       writes: (lineLevel) => LOG_LEVELS.indexOf(lineLevel) >= lowest,
       child: (fields) => withFields({ ...own, ...fields }),
     };

@@ -1,20 +1,14 @@
 /** Commands as real processes under real keepers, for the conformance suite. Orders reach them through pipes. */
-import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type {
-  BackendHarness,
-  Harnesses,
-  HarnessSource,
-  SteeredExecution,
-} from '../../src/backends/conformance/harness.ts';
+import type { BackendHarness, Harnesses, HarnessSource } from '../../src/backends/conformance/harness.ts';
 import type { CommandBackend } from '../../src/backends/local/command/command.ts';
 import { layoutOf, markOf, oldFolderName, pathsIn } from '../../src/backends/local/command/layout.ts';
 import { readStatus } from '../../src/backends/local/command/wrapper.ts';
 import { identityOf, isAlive } from '../../src/kit/process/identity.ts';
 import { CommandKit, kill, sh, until } from '../fakes/command-kit.ts';
-import { harnessId, within } from '../fakes/steered-work.ts';
+import { PipeHarness } from '../fakes/steered-pipe.ts';
 
 const { variable: MARK_VARIABLE } = markOf('', '');
 
@@ -32,50 +26,6 @@ while read -r order argument; do
   esac
 done < "$STEERING/$name.orders"
 `;
-
-/** Exit codes: an input that is wrong is not tried again. */
-const RETRIABLE = 1;
-const WRONG_INPUT = 64;
-
-class SteeredCommand implements SteeredExecution {
-  readonly #path: string;
-  readonly #orders: number;
-  #pieces = 0;
-
-  constructor(path: string) {
-    this.#path = path;
-    execFileSync('mkfifo', [`${path}.orders`]);
-    // Open for both directions: neither side waits for the other, and orders stay until they are read.
-    this.#orders = fs.openSync(`${path}.orders`, 'r+');
-  }
-
-  get begun(): Promise<unknown> {
-    const look = (): boolean => fs.existsSync(`${this.#path}.begun`);
-    return until(look).then(() => JSON.parse(fs.readFileSync(`${this.#path}.payload`, 'utf8')));
-  }
-
-  async say(text: string): Promise<void> {
-    const piece = `${this.#path}.${++this.#pieces}`;
-    fs.writeFileSync(piece, text);
-    this.#order(`say ${piece.slice(piece.lastIndexOf('/') + 1)}`);
-  }
-
-  async succeed(): Promise<void> {
-    this.#order('exit 0');
-  }
-
-  async fail(retriable: boolean): Promise<void> {
-    this.#order(`exit ${retriable ? RETRIABLE : WRONG_INPUT}`);
-  }
-
-  close(): void {
-    fs.closeSync(this.#orders);
-  }
-
-  #order(line: string): void {
-    fs.writeSync(this.#orders, `${line}\n`);
-  }
-}
 
 /** The commands that harnesses use, one after another: most of the time goes into starting keepers. */
 class SharedCommands implements HarnessSource {
@@ -150,15 +100,12 @@ class SharedCommands implements HarnessSource {
   }
 }
 
-class SteeredCommands implements BackendHarness {
-  readonly id = harnessId();
-  readonly workType = 'work';
+class SteeredCommands extends PipeHarness implements BackendHarness {
   readonly unrunnable = ['other', 'constructor'].map((type) => ({ type, payloadText: '{}' }));
-  readonly within = within;
   readonly #shared: SharedCommands;
-  readonly #executions = new Map<string, SteeredCommand>();
 
   constructor(shared: SharedCommands) {
+    super(shared.steering);
     this.#shared = shared;
   }
 
@@ -166,28 +113,8 @@ class SteeredCommands implements BackendHarness {
     return this.#shared.backend;
   }
 
-  now(): number {
-    return Date.now();
-  }
-
-  execution(token: string): SteeredExecution {
-    let execution = this.#executions.get(token);
-    if (!execution) {
-      execution = new SteeredCommand(join(this.#shared.steering, oldFolderName(token)));
-      this.#executions.set(token, execution);
-    }
-    return execution;
-  }
-
-  begun(token: string): number {
-    const ledger = join(this.#shared.steering, 'ledger');
-    const lines = fs.existsSync(ledger) ? fs.readFileSync(ledger, 'utf8').split('\n') : [];
-    return lines.filter((name) => name === oldFolderName(token)).length;
-  }
-
-  /** The backend object serves every owner. */
-  async connectOther(): Promise<CommandBackend> {
-    return this.backend;
+  protected nameOf(token: string): string {
+    return oldFolderName(token);
   }
 
   restartBrain(): Promise<void> {
@@ -205,19 +132,6 @@ class SteeredCommands implements BackendHarness {
 
   loseMemory(): Promise<void> {
     return this.#shared.loseMemory();
-  }
-
-  /** Leaves all slots free for the next harness. */
-  async remove(): Promise<void> {
-    const end = async (token: string, owner: string): Promise<void> => {
-      const who = { owner, epoch: 1000 };
-      const { is } = await this.backend.kill(token, who);
-      if (is === 'stopping') await this.backend.follow(token, 0, () => undefined, who);
-    };
-    const owners = [`brain-${this.id}`, `other-${this.id}`];
-    const tokens = [...this.#executions.keys()];
-    await within(Promise.all(owners.flatMap((owner) => tokens.map((token) => end(token, owner)))));
-    for (const execution of this.#executions.values()) execution.close();
   }
 }
 

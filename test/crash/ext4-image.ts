@@ -29,8 +29,20 @@ export class Ext4Image {
   }
 
   mount(): void {
+    this.#awaitDetached();
     command('mount', ['-o', 'loop', this.#file, this.mountPoint]);
     this.#mounted = true;
+  }
+
+  /**
+   * A process in another mount namespace may still have the file system that was unmounted here, shut down as it is; mounted
+   * again, it would be the same one.
+   */
+  #awaitDetached(): void {
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    const isAttached = (): boolean => spawnSync('losetup', ['-j', this.#file]).stdout?.length > 0;
+    for (let tries = 0; isAttached() && tries < UNMOUNT_TRIES; tries++)
+      Atomics.wait(pause, 0, 0, UNMOUNT_PAUSE_MS);
   }
 
   /** Pulls the plug. */

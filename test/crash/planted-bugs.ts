@@ -5,6 +5,7 @@ import type { PlantedBug } from './planted/catchers.ts';
 import { GATEWAY_BUGS } from './planted/gateway.ts';
 import { MONEY_BUGS } from './planted/money.ts';
 import { RECOVERY_BUGS } from './planted/recovery.ts';
+import { SPOOL_BUGS } from './planted/spool.ts';
 import { SYNCS_BUGS } from './planted/syncs.ts';
 import { WAITS_BUGS } from './planted/waits.ts';
 
@@ -16,4 +17,5 @@ export const PLANTED: readonly PlantedBug[] = [
   ...GATEWAY_BUGS,
   ...MONEY_BUGS,
   ...AGENTS_BUGS,
+  ...SPOOL_BUGS,
 ];

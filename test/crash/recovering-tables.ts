@@ -31,7 +31,10 @@ export async function recoverTables(
   startAt: number,
   options: RecoveryOptions = STEADY,
 ): Promise<string[]> {
-  const problems = await checkRepeatable(url, startAt);
+  // Before another brain goes on: on tables that a kill has torn it may wait for ever.
+  const torn = [...(await checkRepeatable(url, startAt)), ...checkTrail(await readTables(url))];
+  if (torn.length > 0) return torn;
+  const problems: string[] = [];
   const env = new SteadyEnv({ folder: folders.data, startAt, seed: SEED });
   try {
     await env.run(async () => {

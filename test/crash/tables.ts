@@ -2,6 +2,7 @@
 import { crc32 } from 'node:zlib';
 import { stableHash } from '../../src/kit/hash.ts';
 import type { Body } from '../../src/model/body.ts';
+import { isKept } from '../../src/model/kept-attempts.ts';
 import type { Change, JobRecord } from '../../src/model/records.ts';
 import { isOpen, isTerminal } from '../../src/model/states.ts';
 import type { RowRef } from '../../src/stores/mariadb/blobs.ts';
@@ -109,9 +110,9 @@ function checkRow(tables: Tables, row: JobRow, { uid, job: told, attempts }: Lif
     problems.push(`${uid} is ${job.state}, the trail says ${told.state}`);
   if (row.is_terminal !== Number(isTerminal(told.state))) problems.push(`${uid}: its row says another end`);
   const known = tables.attempts.filter((attempt) => attempt.uid === uid);
-  if (known.length !== attempts.size)
-    problems.push(`${uid} has ${known.length} of ${attempts.size} attempts`);
-  for (const [n, { record }] of attempts) {
+  const kept = [...attempts].filter(([, { record }]) => isKept(record));
+  if (known.length !== kept.length) problems.push(`${uid} has ${known.length} of ${kept.length} attempts`);
+  for (const [n, { record }] of kept) {
     const found = known.find(({ token }) => token === `${uid}:${n}`);
     if (!found || stableHash(JSON.parse(found.record)) !== stableHash(record))
       problems.push(`${uid}:${n} is not as the trail has it`);

@@ -1,6 +1,6 @@
 /** A disk whose every call goes through a hook that knows its name and decides when, and whether, it happens. */
 import { relative } from 'node:path';
-import type { Disk, DiskFile, DiskStat, OpenMode } from '../../src/kit/env/env.ts';
+import type { Disk, DiskEntry, DiskFile, DiskStat, EntryStat, OpenMode } from '../../src/kit/env/env.ts';
 
 export interface Operation {
   /** Kind and path, such as `datasync log/0000000000000001.log`; paths are relative to the data folder. */
@@ -73,8 +73,17 @@ export class WatchedDisk implements Disk {
     return this.#call('list', folder, () => this.#disk.list(folder));
   }
 
+  async *entries(folder: string): AsyncGenerator<readonly DiskEntry[]> {
+    // One call: while only a part of a folder has been read, nobody would know that something is under way.
+    yield* await this.#call('entries', folder, () => piecesOf(this.#disk, folder));
+  }
+
   stat(path: string): Promise<DiskStat | undefined> {
     return this.#call('stat', path, () => this.#disk.stat(path));
+  }
+
+  lstat(path: string): Promise<EntryStat | undefined> {
+    return this.#call('lstat', path, () => this.#disk.lstat(path));
   }
 
   rename(from: string, to: string): Promise<void> {
@@ -84,6 +93,18 @@ export class WatchedDisk implements Disk {
 
   remove(path: string): Promise<void> {
     return this.#call('remove', path, () => this.#disk.remove(path));
+  }
+
+  removeFolder(path: string): Promise<void> {
+    return this.#call('removeFolder', path, () => this.#disk.removeFolder(path));
+  }
+
+  makeNewFolder(path: string): Promise<void> {
+    return this.#call('makeNewFolder', path, () => this.#disk.makeNewFolder(path));
+  }
+
+  touch(path: string): Promise<void> {
+    return this.#call('touch', path, () => this.#disk.touch(path));
   }
 
   makeFolder(path: string): Promise<void> {
@@ -106,6 +127,12 @@ export class WatchedDisk implements Disk {
   #name(path: string): string {
     return relative(this.#folder, path) || '.';
   }
+}
+
+async function piecesOf(disk: Disk, folder: string): Promise<(readonly DiskEntry[])[]> {
+  const pieces: (readonly DiskEntry[])[] = [];
+  for await (const piece of disk.entries(folder)) pieces.push(piece);
+  return pieces;
 }
 
 const operation = (kind: string, path: string): Operation => ({ name: `${kind} ${path}`, kind, path });

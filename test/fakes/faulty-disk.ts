@@ -23,11 +23,13 @@ export class FaultyDisk {
     const { memory } = this;
     return {
       open: async (path, mode) => {
-        if (mode === 'create') this.onChange('create');
+        if (mode === 'create' || mode === 'exclusive') this.onChange('create');
         return this.#file(await memory.open(path, mode));
       },
       list: (folder) => memory.list(folder),
+      entries: (folder) => memory.entries(folder),
       stat: (path) => memory.stat(path),
+      lstat: (path) => memory.lstat(path),
       rename: async (from, to) => {
         this.onChange('rename');
         await memory.rename(from, to);
@@ -36,7 +38,13 @@ export class FaultyDisk {
         this.onChange('remove');
         await memory.remove(path);
       },
+      removeFolder: async (path) => {
+        this.onChange('removeFolder');
+        await memory.removeFolder(path);
+      },
       makeFolder: (path) => memory.makeFolder(path),
+      makeNewFolder: (path) => memory.makeNewFolder(path),
+      touch: (path) => memory.touch(path),
       syncFolder: async (path) => {
         this.onChange('syncFolder');
         await memory.syncFolder(path);

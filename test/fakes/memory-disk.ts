@@ -1,6 +1,6 @@
 /** A disk in memory, for tests that damage thousands of copies of a folder. Everything written is durable at once. */
-import { dirname } from 'node:path';
-import type { Disk, DiskFile, DiskStat, OpenMode } from '../../src/kit/env/env.ts';
+import { dirname, join } from 'node:path';
+import type { Disk, DiskEntry, DiskFile, DiskStat, EntryStat, OpenMode } from '../../src/kit/env/env.ts';
 
 const failure = (code: string, path: string): Error => Object.assign(new Error(`${code}: ${path}`), { code });
 
@@ -18,8 +18,9 @@ export class MemoryDisk implements Disk {
   }
 
   async open(path: string, mode: OpenMode): Promise<DiskFile> {
-    if (mode === 'create') {
+    if (mode === 'create' || mode === 'exclusive' || (mode === 'append' && !this.files.has(path))) {
       if (!this.folders.has(dirname(path))) throw failure('ENOENT', path);
+      if (mode === 'exclusive' && this.files.has(path)) throw failure('EEXIST', path);
       this.files.set(path, Buffer.alloc(0));
     }
     if (!this.files.has(path)) throw failure('ENOENT', path);
@@ -32,6 +33,21 @@ export class MemoryDisk implements Disk {
       if (dirname(path) === folder && path !== folder) names.add(path.slice(path.lastIndexOf('/') + 1));
     }
     return [...names].sort();
+  }
+
+  async *entries(folder: string): AsyncGenerator<readonly DiskEntry[]> {
+    if (!this.folders.has(folder)) throw failure('ENOENT', folder);
+    const names = await this.list(folder);
+    yield names.map((name) => {
+      const kind = this.folders.has(join(folder, name)) ? 'folder' : 'file';
+      return { name, kind, isText: true };
+    });
+  }
+
+  async lstat(path: string): Promise<EntryStat | undefined> {
+    const stat = await this.stat(path);
+    const kind = stat?.isFolder ? 'folder' : 'file';
+    return stat && { kind, size: stat.size, device: '', identity: path, modifiedMs: 0 };
   }
 
   async stat(path: string): Promise<DiskStat | undefined> {
@@ -60,9 +76,25 @@ export class MemoryDisk implements Disk {
     this.files.delete(path);
   }
 
+  async removeFolder(path: string): Promise<void> {
+    if ((await this.list(path)).length > 0) throw failure('ENOTEMPTY', path);
+    this.folders.delete(path);
+  }
+
+  /** The files of this disk have no times. */
+  async touch(path: string): Promise<void> {
+    if (!this.files.has(path) && !this.folders.has(path)) throw failure('ENOENT', path);
+  }
+
   async makeFolder(path: string): Promise<void> {
     if (this.files.has(path)) throw failure('EEXIST', path);
     for (let each = path; !this.folders.has(each); each = dirname(each)) this.folders.add(each);
+  }
+
+  async makeNewFolder(path: string): Promise<void> {
+    if (!this.folders.has(dirname(path))) throw failure('ENOENT', path);
+    if (this.files.has(path) || this.folders.has(path)) throw failure('EEXIST', path);
+    this.folders.add(path);
   }
 
   async syncFolder(path: string): Promise<void> {
@@ -88,11 +120,12 @@ export class MemoryDisk implements Disk {
       bytes = next;
     };
     const mayWrite = (): void => {
-      if (mode === 'read') throw failure('EBADF', path);
+      if (mode === 'read' || mode === 'plain') throw failure('EBADF', path);
     };
     return {
-      async write(position, data) {
+      async write(wanted, data) {
         mayWrite();
+        const position = mode === 'append' ? bytes.length : wanted;
         if (position + data.length > bytes.length) store(grown(bytes, position + data.length));
         bytes.set(data, position);
       },

@@ -31,12 +31,13 @@ export function unmountAll(): void {
   for (const mount of mounted) mount.unmount();
 }
 
-export function mountTmpfs(mebibytes: number): Mount {
-  const folder = mkdtempSync(join(tmpdir(), 'orchd-mount-'));
+/** `at` is the folder to mount it on, by default a new one. */
+export function mountTmpfs(mebibytes: number, at?: string): Mount {
+  const folder = at ?? mkdtempSync(join(tmpdir(), 'orchd-mount-'));
   try {
     command('mount', '-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', folder);
   } catch (error) {
-    rmSync(folder, { recursive: true });
+    if (at === undefined) rmSync(folder, { recursive: true });
     throw error;
   }
   const mount: Mount = {
@@ -45,7 +46,7 @@ export function mountTmpfs(mebibytes: number): Mount {
     unmount() {
       if (!mounted.delete(mount)) return;
       command('umount', '-l', folder);
-      rmSync(folder, { recursive: true });
+      if (at === undefined) rmSync(folder, { recursive: true });
     },
   };
   mounted.add(mount);

@@ -117,6 +117,11 @@ export class Brain {
     return this.#settled(this.#backend.ack(token, this.who));
   }
 
+  erase(token: string): Promise<void> {
+    const backend = this.#backend;
+    return this.#settled(backend.erase ? backend.erase(token, this.who) : backend.ack(token, this.who));
+  }
+
   #settled<T>(promise: Promise<T>): Promise<T> {
     return this.#harness.within(promise);
   }

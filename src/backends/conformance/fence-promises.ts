@@ -11,7 +11,7 @@ import { resultOf } from './reader.ts';
 export const FENCE_PROMISES: readonly BackendPromise[] = [
   { title: 'an offer of an older epoch is fenced and begins nothing', check: offer },
   { title: 'a kill of an older epoch is fenced: it ends nothing and leaves no tombstone', check: kill },
-  { title: 'an acknowledgement of an older epoch drops nothing', check: ack },
+  { title: 'an acknowledgement or an erasure of an older epoch drops nothing', check: ack },
   { title: 'a newer epoch takes over the executions of an older one', check: takesOver },
   { title: 'a newer epoch fences the older ones from its first call on', check: fromTheFirstCall },
   {
@@ -74,8 +74,9 @@ async function ack(harness: BackendHarness): Promise<void> {
   const token = await old.finish('job', 'kept\n');
   const brain = old.successor();
   await brain.inspect();
-  // `ack` returns nothing, so a backend may throw where it is fenced.
+  // They return nothing, so a backend may throw where it is fenced.
   await old.ack(token).catch(() => undefined);
+  await old.erase(token).catch(() => undefined);
   const status = await brain.status(token);
   assert.equal(status?.is, 'ended');
   assert.equal(resultOf(await brain.outcome(token)), 'kept\n');
@@ -135,6 +136,7 @@ async function twoOwners(harness: BackendHarness): Promise<void> {
     assert.equal(await other.status(token), undefined);
     assert.deepEqual(await harness.within(other.read(token).end), { is: 'lost' });
     await other.ack(token);
+    await other.erase(token);
     assert.equal((await other.kill(token)).is, 'tombstoned');
     assert.equal((await other.offer(token)).is, 'refused');
   }

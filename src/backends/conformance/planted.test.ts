@@ -25,6 +25,7 @@ function wrapped(backend: Backend, overrides: Overrides): Backend {
     follow: (token, from, on, who, signal) => backend.follow(token, from, on, who, signal),
     kill: (token, who, how) => backend.kill(token, who, how),
     ack: (token, who) => backend.ack(token, who),
+    ...(backend.erase && { erase: (token, who) => backend.erase?.(token, who) ?? Promise.resolve() }),
   };
   return { ...whole, ...overrides };
 }
@@ -159,6 +160,8 @@ const keepsItsRegistry: Bug = () => {
   });
 };
 
+const keepsWhatIsErased: Bug = () => () => ({ erase: async () => undefined });
+
 /** The name of a bug, the bug, and the title of the promise that must catch it. */
 const CAUGHT: readonly (readonly [string, Bug, string])[] = [
   [
@@ -206,6 +209,11 @@ const CAUGHT: readonly (readonly [string, Bug, string])[] = [
     'a result is dropped before its acknowledgement',
     dropsWhatWasRead,
     'a result is kept until it is acknowledged, however often it was read',
+  ],
+  [
+    'an order to erase is ignored',
+    keepsWhatIsErased,
+    'nobody reads what was said in an erased execution, and its token is still known',
   ],
   ['an event is skipped', skipsAnEvent, 'a reader gets every event once, numbered from 1 without gaps'],
   [

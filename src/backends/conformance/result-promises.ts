@@ -19,6 +19,8 @@ export const RESULT_PROMISES: readonly BackendPromise[] = [
     check: ackTwice,
   },
   { title: 'an acknowledgement of a running execution changes nothing', check: ackRunning },
+  { title: 'nobody reads what was said in an erased execution, and its token is still known', check: erased },
+  { title: 'the erasure of a running or unknown token changes nothing', check: eraseRunning },
 ];
 
 async function sameOutcome(harness: BackendHarness): Promise<void> {
@@ -123,4 +125,45 @@ async function ackRunning(harness: BackendHarness): Promise<void> {
   await brain.execution(token).succeed();
   assert.equal(resultOf(await brain.outcome(token)), 'kept\n');
   assert.equal(harness.begun(token), 1);
+}
+
+async function erased(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const [token, other] = [await brain.finish('job', 'said here\n'), await brain.finish('other', 'kept\n')];
+  // Whether it was acknowledged before does not matter.
+  const failed = await brain.start('failed');
+  await brain.execution(failed).say('said there\n');
+  await brain.execution(failed).fail(false);
+  await brain.outcome(failed);
+  await brain.ack(failed);
+  for (let time = 0; time < 2; time++)
+    for (const each of [token, failed]) {
+      await brain.erase(each);
+      const reader = brain.read(each);
+      const seen = [await harness.within(reader.end), await brain.status(each), await brain.kill(each)];
+      const text = JSON.stringify([reader.events, seen]);
+      assert.ok(!text.includes('said'), `it is read in ${text}`);
+      assert.notEqual((await brain.status(each))?.is, 'running');
+    }
+  for (const each of [token, failed]) {
+    const { is } = await brain.offer(each);
+    assert.ok(is === 'accepted' || is === 'refused', `its offer is answered with ${is}`);
+    assert.equal(harness.begun(each), 1);
+  }
+  assert.equal(resultOf(await brain.outcome(other)), 'kept\n');
+}
+
+async function eraseRunning(harness: BackendHarness): Promise<void> {
+  const brain = new Brain(harness);
+  const token = await brain.start('job');
+  await brain.execution(token).say('goes ');
+  // A backend may refuse it.
+  await brain.erase(token).catch(() => undefined);
+  const never = brain.token('never');
+  await brain.erase(never);
+  assert.deepEqual(await brain.status(token), { is: 'running' });
+  await brain.execution(token).say('on\n');
+  await brain.execution(token).succeed();
+  assert.equal(resultOf(await brain.outcome(token)), 'goes on\n');
+  assert.equal(await brain.start('never'), never);
 }

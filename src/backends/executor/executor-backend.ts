@@ -20,7 +20,7 @@ import type {
 import { checker } from '../../kit/check.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { SharedCall } from '../../kit/shared-call.ts';
-import { errorInfo, type OrchdError } from '../../model/errors.ts';
+import { errorInfo, OrchdError } from '../../model/errors.ts';
 import { scoped, uidOf } from '../../model/records.ts';
 import { TRACEPARENT, traceparentOf } from '../../model/trace.ts';
 import type { Commander, ExecutionList } from '../../model/worker-wire.ts';
@@ -158,6 +158,13 @@ export class ExecutorBackend implements Backend {
 
   async ack(token: string, who: Commander): Promise<void> {
     await this.#request('POST', `${this.#pathOf(token)}/ack`, who);
+  }
+
+  async erase(token: string, who: Commander): Promise<void> {
+    const reply = await this.#request('POST', `${this.#pathOf(token)}/erase`, who);
+    // An executor of an earlier version does not know the order: it drops the text some time after the acknowledgement.
+    if (reply.status === 404) return this.ack(token, who);
+    if (reply.status >= 500) throw new OrchdError('WORKER_BUSY', `the executor answered ${reply.status}`);
   }
 
   async stop(): Promise<void> {

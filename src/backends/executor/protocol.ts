@@ -8,7 +8,7 @@ export interface ExecutorRequest {
 }
 
 export interface ExecutorProtocol {
-  /** Below it is each execution by its token, and below that `events` and `ack`. */
+  /** Below it is each execution by its token, and below that `events`, `ack` and `erase`. */
   readonly executionsPath: string;
   /** Lists the executions of the calling owner. */
   readonly listPath: string;

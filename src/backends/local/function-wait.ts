@@ -12,6 +12,8 @@ export interface WaitRequest {
   readonly continues?: Omit<SessionList, 'values'>;
   /** Jobs to submit below this one, in the form in which callers submit them; all of them are admitted, or refused, with the wait. */
   readonly jobs?: readonly object[];
+  /** No job has ever had one of their ids, as far as this job's own id is unique: the history is not asked for them. */
+  readonly newIds?: boolean;
   /** Whether all of these must have ended before the next call, or one; `all` by default. */
   readonly needs?: 'all' | 'any';
   /** The next call comes after this time at the latest. */
@@ -39,15 +41,16 @@ export class Wait {
     this.#request = request;
   }
 
+  /** Throws INVALID_PARAMS for a request that nobody could go on with: what is wrong ends this call, and nothing else. */
   outcome(): AskedWait {
-    const { state, growing = [], continues, jobs = [], needs = 'all', forMs, budget } = this.#request;
-    if (forMs !== undefined && !Number.isFinite(forMs))
-      throw new OrchdError('INVALID_PARAMS', '"forMs" must be a number; without it the wait has no end');
+    check(this.#request);
+    const { growing = [], continues, jobs = [], newIds, needs = 'all', forMs, budget } = this.#request;
     return {
       ok: 'waits',
-      ...split(state, growing),
+      ...split(this.#request, growing),
       ...(continues && { continues }),
       children: jobs,
+      ...(newIds && { newIds }),
       needs,
       ...(forMs !== undefined && { forMs }),
       ...(budget && { budget }),
@@ -55,15 +58,55 @@ export class Wait {
   }
 }
 
-function split(state: unknown, growing: readonly string[]): Pick<AskedWait, 'stateText' | 'lists'> {
-  if (growing.length === 0) return { stateText: JSON.stringify(state) ?? 'null' };
+/** Functions are not checked by the compiler where they are written in JavaScript. */
+function check(request: WaitRequest): void {
+  if (typeof request !== 'object' || request === null) throw wrong('a wait must be an object');
+  const { growing, jobs, needs, forMs, budget } = request;
+  if (forMs !== undefined && !Number.isFinite(forMs))
+    throw wrong('"forMs" must be a number; without it the wait has no end');
+  if (jobs !== undefined && !Array.isArray(jobs)) throw wrong('"jobs" must be a list');
+  if (needs !== undefined && needs !== 'all' && needs !== 'any')
+    throw wrong('"needs" must be "all" or "any"');
+  if (growing !== undefined && !(Array.isArray(growing) && growing.every((name) => LIST_NAME.test(name))))
+    throw wrong('"growing" must be a list of names: letters, digits and "_", at most 64');
+  if (budget !== undefined && !isBudget(budget)) throw wrong('the numbers of "budget" must be 0 or more');
+}
+
+/** bodies.ts tells the structure of a composed text from what is sealed by such names. */
+const LIST_NAME = /^\w{1,64}$/;
+
+const isBudget = (budget: TreeBudget | null): boolean =>
+  typeof budget === 'object' &&
+  [budget?.tokens, budget?.cost].every((most) => most === undefined || (Number.isFinite(most) && most >= 0));
+
+const wrong = (message: string): OrchdError => new OrchdError('INVALID_PARAMS', message);
+
+/** The text of a state. One that is left out is null. */
+function textOf(state: unknown): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(state);
+  } catch (error) {
+    const [why] = String((error as Error).message).split('\n');
+    throw wrong(`the state of a wait cannot be written as JSON: ${why}`);
+  }
+  if (text === undefined) throw wrong(`the state of a wait cannot be written as JSON: it is ${typeof state}`);
+  return text;
+}
+
+function split(request: WaitRequest, growing: readonly string[]): Pick<AskedWait, 'stateText' | 'lists'> {
+  const { state } = request;
+  if (growing.length === 0) return { stateText: 'state' in request ? textOf(state) : 'null' };
   const rest = { ...(state as Readonly<Record<string, unknown>>) };
   const lists: Record<string, readonly unknown[]> = {};
   for (const name of growing) {
     lists[name] = listOf(name, rest[name]);
     delete rest[name];
   }
-  return { stateText: JSON.stringify(rest), lists };
+  const stateText = textOf(rest);
+  // A `toJSON` of its own may have made something else of it.
+  if (!stateText.startsWith('{')) throw wrong('the state of a wait must be an object where lists of it grow');
+  return { stateText, lists };
 }
 
 /** Throws INVALID_PARAMS for a value that is no list. */

@@ -1,5 +1,5 @@
 /** A disk that reports how long each sync of a file has taken; everything else is left to the disk inside. */
-import type { Clock, Disk, DiskFile, DiskSpace, DiskStat, OpenMode } from './env.ts';
+import type { Clock, Disk, DiskEntry, DiskFile, DiskSpace, DiskStat, EntryStat, OpenMode } from './env.ts';
 
 export type SyncListener = (path: string, tookMs: number) => void;
 
@@ -21,15 +21,23 @@ export class MeasuredDisk implements Disk {
   async open(path: string, mode: OpenMode): Promise<DiskFile> {
     const file = await this.#disk.open(path, mode);
     // Nothing is synced in a file that is only read.
-    return mode === 'read' ? file : this.#measured(path, file);
+    return mode === 'read' || mode === 'plain' ? file : this.#measured(path, file);
   }
 
   list(folder: string): Promise<string[]> {
     return this.#disk.list(folder);
   }
 
+  entries(folder: string): AsyncIterable<readonly DiskEntry[]> {
+    return this.#disk.entries(folder);
+  }
+
   stat(path: string): Promise<DiskStat | undefined> {
     return this.#disk.stat(path);
+  }
+
+  lstat(path: string): Promise<EntryStat | undefined> {
+    return this.#disk.lstat(path);
   }
 
   rename(from: string, to: string): Promise<void> {
@@ -40,8 +48,20 @@ export class MeasuredDisk implements Disk {
     return this.#disk.remove(path);
   }
 
+  removeFolder(path: string): Promise<void> {
+    return this.#disk.removeFolder(path);
+  }
+
   makeFolder(path: string): Promise<void> {
     return this.#disk.makeFolder(path);
+  }
+
+  makeNewFolder(path: string): Promise<void> {
+    return this.#disk.makeNewFolder(path);
+  }
+
+  touch(path: string): Promise<void> {
+    return this.#disk.touch(path);
   }
 
   syncFolder(path: string): Promise<void> {

@@ -78,3 +78,102 @@ test('closeToOthers changes what is ours and no link, and leaves a folder alone 
   assert.equal(modeOf(data), 0o700);
   assert.equal(await disk.closeToOthers(join(root, 'none'), isOurs), true);
 });
+
+async function entriesOf(folder: string): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  for await (const piece of disk.entries(folder))
+    for (const { name, kind, isText } of piece) found.set(name, isText ? kind : 'no text');
+  return found;
+}
+
+test('entries tells the kinds of all names, also of one that is no text, and fails without the folder', async (t) => {
+  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+  t.after(() => fs.rmSync(root, { recursive: true }));
+  fs.writeFileSync(join(root, 'file'), '');
+  fs.mkdirSync(join(root, 'folder'));
+  fs.symlinkSync('folder', join(root, 'link'));
+  spawnSync('mkfifo', [join(root, 'pipe')]);
+  fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), '');
+  assert.deepEqual([...(await entriesOf(root))].sort(), [
+    ['a\ufffd', 'no text'],
+    ['file', 'file'],
+    ['folder', 'folder'],
+    ['link', 'link'],
+    ['pipe', 'other'],
+  ]);
+  await assert.rejects(entriesOf(join(root, 'none')), { code: 'ENOENT' });
+});
+
+test('entries come in pieces, each name once', async (t) => {
+  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+  t.after(() => fs.rmSync(root, { recursive: true }));
+  for (let n = 0; n < 1500; n++) fs.writeFileSync(join(root, `f${n}`), '');
+  const pieces: number[] = [];
+  const names = new Set<string>();
+  for await (const piece of disk.entries(root)) {
+    pieces.push(piece.length);
+    for (const { name } of piece) names.add(name);
+  }
+  assert.equal(names.size, 1500);
+  assert.ok(pieces.length > 1 && pieces.every((length) => length <= 512));
+});
+
+test('lstat tells a link itself, and what a rename keeps', async (t) => {
+  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+  t.after(() => fs.rmSync(root, { recursive: true }));
+  fs.writeFileSync(join(root, 'a'), 'four');
+  fs.symlinkSync('a', join(root, 'link'));
+  const before = await disk.lstat(join(root, 'a'));
+  assert.deepEqual([before?.kind, before?.size], ['file', 4]);
+  assert.equal((await disk.lstat(join(root, 'link')))?.kind, 'link');
+  assert.equal((await disk.lstat(root))?.device, before?.device);
+  fs.renameSync(join(root, 'a'), join(root, 'b'));
+  assert.deepEqual(await disk.lstat(join(root, 'b')), before);
+  assert.equal(await disk.lstat(join(root, 'a')), undefined);
+});
+
+test('an exclusive open takes a name once and follows no link', async (t) => {
+  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+  t.after(() => fs.rmSync(root, { recursive: true }));
+  await (await disk.open(join(root, 'a'), 'exclusive')).close();
+  fs.symlinkSync(join(root, 'outside'), join(root, 'link'));
+  for (const name of ['a', 'link'])
+    await assert.rejects(disk.open(join(root, name), 'exclusive'), { code: 'EEXIST' });
+  assert.deepEqual(fs.readdirSync(root).sort(), ['a', 'link']);
+});
+
+test('plain and append open no link, pipe, device or folder, and do not wait', {
+  timeout: 5000,
+}, async (t) => {
+  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+  t.after(() => fs.rmSync(root, { recursive: true }));
+  fs.writeFileSync(join(root, 'file'), 'kept');
+  fs.symlinkSync('file', join(root, 'link'));
+  fs.mkdirSync(join(root, 'folder'));
+  spawnSync('mkfifo', [join(root, 'pipe')]);
+  for (const mode of ['plain', 'append'] as const)
+    for (const path of [...['link', 'folder', 'pipe'].map((name) => join(root, name)), '/dev/null'])
+      await assert.rejects(disk.open(path, mode), { code: /ELOOP|EISDIR|EINVAL|ENXIO/ }, `${mode} ${path}`);
+  const file = await disk.open(join(root, 'file'), 'append');
+  fs.appendFileSync(join(root, 'file'), ', with that of others,');
+  await file.write(4, Buffer.from(' and more'));
+  await file.close();
+  assert.equal(fs.readFileSync(join(root, 'file'), 'utf8'), 'kept, with that of others, and more');
+});
+
+test('touch changes the time of a file and of no other; removeFolder removes only an empty one', async (t) => {
+  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+  t.after(() => fs.rmSync(root, { recursive: true }));
+  const path = join(root, 'a', 'file');
+  fs.mkdirSync(join(root, 'a'));
+  fs.writeFileSync(path, 'x');
+  fs.utimesSync(path, 1, 1);
+  await disk.touch(path);
+  assert.notEqual((await disk.lstat(path))?.modifiedMs, 1000);
+  await assert.rejects(disk.touch(join(root, 'none')), { code: 'ENOENT' });
+  await assert.rejects(disk.removeFolder(join(root, 'a')), { code: /ENOTEMPTY|EEXIST/ });
+  await disk.remove(path);
+  await disk.removeFolder(join(root, 'a'));
+  await disk.removeFolder(join(root, 'a'));
+  assert.deepEqual(fs.readdirSync(root), []);
+});

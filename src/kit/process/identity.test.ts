@@ -2,7 +2,17 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
-import { identityOf, isAlive, isProcessIdentity, leadsGroup, processesWith, signal } from './identity.ts';
+import {
+  identityOf,
+  isAlive,
+  isNamespacedIdentity,
+  isProcessIdentity,
+  leadsGroup,
+  lifeOf,
+  ownIdentity,
+  processesWith,
+  signal,
+} from './identity.ts';
 
 function sleeper(
   t: TestContext,
@@ -57,4 +67,24 @@ test('a value is a ProcessIdentity only with all of its fields', () => {
   assert.equal(isProcessIdentity(identityOf(process.pid)), true);
   for (const value of [null, 7, {}, { pid: '7', start: '1', boot: 'b' }, { pid: 7, start: '1' }])
     assert.equal(isProcessIdentity(value), false);
+});
+
+test('of a process in another pid namespace or of another boot nothing is told by its pid', async (t) => {
+  const own = ownIdentity();
+  assert.equal(isNamespacedIdentity(own), true);
+  assert.equal(lifeOf(own), 'alive');
+  const child = sleeper(t);
+  const other = { ...own, ...identityOf(pidOf(child)) };
+  assert.equal(lifeOf(other), 'alive');
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  assert.equal(lifeOf(other), 'dead');
+  assert.equal(lifeOf({ ...other, namespace: 'pid:[1]' }), 'other namespace');
+  assert.equal(lifeOf({ ...own, boot: 'another' }), 'other boot');
+});
+
+test('the first process of a namespace counts by its start time', () => {
+  const own = ownIdentity();
+  assert.equal(lifeOf({ ...own, pid: 1, start: identityOf(1).start }), 'alive');
+  assert.equal(lifeOf({ ...own, pid: 1, start: 'another' }), 'dead');
 });

@@ -29,6 +29,33 @@ export function isAlive({ pid, start, boot }: ProcessIdentity): boolean {
   return isThisBoot(boot) && isPresent(pid, start);
 }
 
+/** A process and the pid namespace that its pid counts in: the containers of one machine have one boot and many namespaces. */
+export interface NamespacedIdentity extends ProcessIdentity {
+  /** As the kernel names it, such as `pid:[4026531836]`. */
+  readonly namespace: string;
+}
+
+export const isNamespacedIdentity = (value: unknown): value is NamespacedIdentity =>
+  isProcessIdentity(value) && typeof (value as Partial<NamespacedIdentity>).namespace === 'string';
+
+/** The identity of this process, for others to judge it by with lifeOf. */
+export const ownIdentity = (): NamespacedIdentity => ({
+  ...identityOf(process.pid),
+  namespace: ownNamespace(),
+});
+
+/** `other boot`, `other namespace`: the pid means nothing here, and the process may live on. */
+export type Life = 'alive' | 'dead' | 'other boot' | 'other namespace';
+
+/** What can be told of a process that may run in another container or on another machine. */
+export function lifeOf({ pid, start, boot, namespace }: NamespacedIdentity): Life {
+  if (!isThisBoot(boot)) return 'other boot';
+  if (namespace !== ownNamespace()) return 'other namespace';
+  // In a container the pid may be 1, of which isPresent knows nothing.
+  const isOwn = pid === process.pid && start === identityOf(pid).start;
+  return isOwn || isPresent(pid, start) || (pid === 1 && statOf(1)?.start === start) ? 'alive' : 'dead';
+}
+
 /** Whether a process has this folder as its working directory; undefined where that cannot be seen. */
 export function worksIn(pid: number, folder: string): boolean | undefined {
   try {
@@ -107,6 +134,14 @@ function statOf(pid: number): { state: string; parent: number; group: number; st
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [parent, group] = [Number(fields[1]), Number(fields[2])];
   return { state: fields[0] ?? 'X', parent, group, start: fields[19] ?? UNKNOWN };
+}
+
+function ownNamespace(): string {
+  try {
+    return fs.readlinkSync('/proc/self/ns/pid');
+  } catch {
+    return UNKNOWN;
+  }
 }
 
 const bootId = (): string => read('/proc/sys/kernel/random/boot_id')?.toString('latin1').trim() ?? UNKNOWN;

@@ -21,8 +21,8 @@ export const AGENTS_BUGS: readonly PlantedBug[] = [
   {
     name: 'a call that was denied is made',
     file: 'src/agents/steps/tool-execution.ts',
-    find: 'if (toApprove && approvalIn(call)?.approved) {',
-    replace: 'if (toApprove && approvalIn(call)) {',
+    find: 'if (isApproval && approvalIn(call)?.approved) {',
+    replace: 'if (isApproval && approvalIn(call)) {',
     catcher: 'runs',
     says: /✖ has a call allowed before it is made/,
   },

@@ -10,6 +10,12 @@ const killedAt = (name: string): Catcher => ({
   env: { CRASH_ONLY: name },
 });
 
+/** A suite of the spool, on the cases whose names end with a text. All of each: a sample may pass by the one that notices. */
+const spool = (suite: string, cases: string): Catcher => ({
+  args: ['--test', `--test-name-pattern=${cases}$`, `test/crash/spool/${suite}.test.ts`],
+  env: { CRASH_ALL: '1' },
+});
+
 export const CATCHERS = {
   /** The order of what happens, and the invariants, over one whole run. */
   order: { args: ['test/crash/order.test.ts'] },
@@ -47,6 +53,21 @@ export const CATCHERS = {
   runs: { args: ['src/agents/run.test.ts'] },
   approvals: { args: ['test/flow/approvals.test.ts'] },
   bodies: { args: ['src/stores/journal/blob-use.test.ts'] },
+  spoolKill: spool('kill', 'run to success'),
+  spoolPower: spool('power', 'run to success'),
+  spoolPowerDrop: spool('power', 'drop'),
+  spoolPowerKill: spool('power', 'kill a waiting job'),
+  spoolPowerSweep: spool('power', 'sweep a job that has a result'),
+  spoolSteps: spool('steps', 'run to success'),
+  spoolLocks: spool('pairs', 'a watchdog, and another with an agent, at a dead lock'),
+  spoolTwins: spool('pairs', 'an agent and a second job of the same name'),
+  spoolBrainKill: spool('brain-pairs', 'an offer of an older brain and a kill of a newer one'),
+  spoolBrainFence: spool('brain-pairs', 'an offer of an older brain and an inspection of a newer one'),
+  spoolBrainReturn: spool('brain-pairs', 'an inspection and an agent that brings the job back'),
+  spoolBackend: {
+    args: ['--test', '--test-name-pattern=the brain decides', 'test/flow/spool-backend.test.ts'],
+  },
+  spoolPaused: spool('pairs', 'an agent that is taken for dead, and those who go on'),
 } as const satisfies Record<string, Catcher>;
 
 export interface PlantedBug {

@@ -93,7 +93,7 @@ export const RECOVERY_BUGS: readonly PlantedBug[] = [
     find: "    await this.run('SET autocommit = 0');\n",
     replace: '',
     catcher: 'killInStatements',
-    says: /rows of the trail for|it has not ended/,
+    says: /rows of the trail for/,
   },
   {
     name: 'a copied folder is used like the original',

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { CommandKit, hear, offerOf, run, sh, until, WHO } from '../../../../test/fakes/command-kit.ts';
-import type { Env } from '../../../kit/env/env.ts';
+import type { Disk, Env } from '../../../kit/env/env.ts';
 import { realEnv } from '../../../kit/env/real.ts';
 import type { ExitRecord } from './layout.ts';
 
@@ -54,6 +54,32 @@ class PassingTime {
   }
 }
 
+/** A real disk that fails for good after so many changes to it, once they begin to count. */
+class DyingDisk {
+  readonly env: Env;
+  begins = false;
+
+  constructor(steps: number) {
+    const real = realEnv();
+    let left = steps;
+    const get = (disk: Disk, name: string): unknown => {
+      const member = disk[name as keyof Disk] as (...args: unknown[]) => unknown;
+      return (...args: unknown[]) => {
+        const isChange = name === 'rename' || name === 'syncFolder';
+        if (this.begins && isChange && left-- <= 0) throw new Error('the process has died');
+        return member.apply(disk, args);
+      };
+    };
+    this.env = { ...real, disk: new Proxy(real.disk, { get: get as never }) };
+  }
+}
+
+/** The files in the folder of the only token. */
+const filesOf = (kit: CommandKit): string[] => {
+  const [only = ''] = fs.readdirSync(join(kit.folder, 'executions'));
+  return fs.readdirSync(join(kit.folder, 'executions', only));
+};
+
 /** The names of the tokens' folders, without the brain. */
 const names = (kit: CommandKit): string[] =>
   fs.readdirSync(join(kit.folder, 'executions')).map((name) => name.slice(name.indexOf('.') + 1));
@@ -100,6 +126,63 @@ describe('retention', () => {
     await kit.backend(sh('true'), { keepAckedMs: 0 }, time.env).start();
     await time.pass(SWEEP_MS, kit);
     assert.deepEqual(names(kit), []);
+  });
+
+  test('an erased execution leaves a tombstone for a day, and nothing of what it has said', async (t) => {
+    const kit = new CommandKit(t);
+    const backend = kit.backend(sh('echo said; echo said >&2; echo said > said; exit 65'));
+    await backend.start();
+    await run(backend, 'job:1');
+    await backend.erase('job:1', WHO);
+    assert.deepEqual(filesOf(kit), ['tombstone']);
+    await backend.stop();
+    const time = new PassingTime();
+    const next = kit.backend(sh('true'), {}, time.env);
+    await next.start();
+    await time.pass(0.9 * DAY_MS, kit);
+    assert.equal((await next.offer(offerOf('job:1'))).is, 'refused');
+    await time.pass(0.2 * DAY_MS, kit);
+    assert.deepEqual(names(kit), []);
+  });
+
+  test('a brain that dies while it erases an execution leaves the rest to the next one', async (t) => {
+    for (let step = 0; ; step++) {
+      const kit = new CommandKit(t);
+      const dying = new DyingDisk(step);
+      const backend = kit.backend(sh('echo said; exit 65'), {}, dying.env);
+      await run(backend, 'job:1');
+      dying.begins = true;
+      const isErased = await backend.erase('job:1', WHO).then(
+        () => true,
+        () => false,
+      );
+      await backend.stop();
+      if (isErased) return assert.ok(step > 3, `it has ${step} steps`);
+      const next = kit.backend(sh('true'));
+      await next.start();
+      if (filesOf(kit).includes('tombstone')) assert.deepEqual(filesOf(kit), ['tombstone'], `step ${step}`);
+      else await next.erase('job:1', WHO);
+      assert.deepEqual(filesOf(kit), ['tombstone']);
+      assert.equal((await next.offer(offerOf('job:1'))).is, 'refused');
+      await next.stop();
+    }
+  });
+
+  test('an end whose acknowledgement was lost is named to the next brain of the same owner, and to no other', async (t) => {
+    const kit = new CommandKit(t);
+    const one = kit.backend(sh('true'));
+    await one.start();
+    for (const token of ['acked:1', 'lost:1', 'asked:1']) await run(one, token);
+    await one.ack('acked:1', WHO);
+    await one.stop();
+    const two = kit.backend(sh('true'));
+    await two.start();
+    const { others } = await two.inspect(['asked:1'], WHO);
+    assert.deepEqual(others, [{ token: 'lost:1', isRunning: false }]);
+    assert.deepEqual((await two.inspect([], { owner: 'other', epoch: 1 })).others, []);
+    await two.ack('lost:1', WHO);
+    await two.ack('asked:1', WHO);
+    assert.deepEqual((await two.inspect([], WHO)).others, []);
   });
 
   test('an acknowledgement of a running, tombstoned or unknown token changes nothing', async (t) => {

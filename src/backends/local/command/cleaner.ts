@@ -10,6 +10,7 @@ import type { LivedTime } from '../../../kit/lived-time.ts';
 import { pause } from '../../../kit/pause.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
+import { eraseExecution, isBeingErased } from './erase.ts';
 import { isBeingMade, readTokenState, type TokenState } from './executions.ts';
 import { isTimestampRecord, type Layout, pathsIn, type TimestampRecord, type TokenPaths } from './layout.ts';
 import type { CommandRegistry } from './registry.ts';
@@ -27,7 +28,11 @@ interface Removal {
   readonly at: number;
   /** The end of an execution that no brain has acknowledged, by the wall clock of its keeper. */
   readonly unackedEnd?: number;
+  /** The token of that execution. */
+  readonly token?: string | undefined;
 }
+
+type EndedState = Extract<TokenState, { readonly is: 'ended' }>;
 
 export interface CleanerOptions {
   readonly env: Env;
@@ -71,6 +76,11 @@ export class Cleaner extends Service {
     this.#removals.set(name, { at: lived + this.#options.keepAckedMs });
   }
 
+  /** The folders and tokens of ended executions that a scan has found without an acknowledgement. */
+  *unacknowledged(): Generator<{ readonly name: string; readonly token: string }> {
+    for (const [name, { token }] of this.#removals) if (token !== undefined) yield { name, token };
+  }
+
   async sweep(): Promise<void> {
     await this.#options.lived.save();
     if (++this.#sweeps % SWEEPS_PER_SCAN === 0) await this.#scan();
@@ -93,16 +103,24 @@ export class Cleaner extends Service {
       const paths = pathsIn(layout, name);
       const state = await readTokenState(env.disk, paths);
       if (state.is === 'tombstone') this.startForbidden(name, state.record);
-      else if (state.is === 'ended') await this.#foundEnded(paths, state.exit.ended_at);
+      else if (state.is === 'ended') await this.#foundEnded(paths, state);
       else if (state.is !== 'absent') await this.#options.onOpen(paths, state);
     }
   }
 
-  async #foundEnded(paths: TokenPaths, endedAt: number): Promise<void> {
+  async #foundEnded(paths: TokenPaths, { exit, owner }: EndedState): Promise<void> {
+    if (await isBeingErased(this.#options.env.disk, paths)) return this.#eraseRest(paths);
     const acked = await readRecord(this.#options.env.disk, paths.acked, isTimestampRecord);
     if (acked) return this.acknowledged(paths.name, acked);
     const at = (await this.#unaskedSince(paths)) + KEEP_UNACKED_MS;
-    this.#removals.set(paths.name, { at, unackedEnd: endedAt });
+    this.#removals.set(paths.name, { at, unackedEnd: exit.ended_at, token: owner?.token });
+  }
+
+  async #eraseRest(paths: TokenPaths): Promise<void> {
+    const { env, lived } = this.#options;
+    const record = { at: env.clock.now(), lived: lived.now() };
+    await eraseExecution(env, paths, record);
+    this.startForbidden(paths.name, record);
   }
 
   /** The lived time at which this end was first found without an acknowledgement. */

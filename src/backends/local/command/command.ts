@@ -23,23 +23,20 @@ import {
   type KillReply,
   type Offer,
   type OfferReply,
+  type OtherExecution,
 } from '../../../core/ports/backend.ts';
 import type { Env } from '../../../kit/env/env.ts';
 import { folderCopied } from '../../../kit/folder-identity.ts';
 import { LivedTime } from '../../../kit/lived-time.ts';
-import { plainEnvironment } from '../../../kit/process/environment.ts';
 import { worksIn } from '../../../kit/process/identity.ts';
-import { markVariable } from '../../../kit/process/marked.ts';
 import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../../model/errors.ts';
-import { uidOf } from '../../../model/records.ts';
-import { TRACEPARENT_VARIABLE, traceparentOf } from '../../../model/trace.ts';
 import type { Commander } from '../../../model/worker-wire.ts';
 import { Cleaner } from './cleaner.ts';
+import { eraseExecution } from './erase.ts';
 import { forbidStart, readTokenState, type TokenState } from './executions.ts';
 import { KeeperClient } from './keeper-client.ts';
-import type { CommandSpec } from './keeper-wire.ts';
 import { KillOrders } from './kill-orders.ts';
 import {
   type ExitRecord,
@@ -47,7 +44,6 @@ import {
   isOwnerRecord,
   type Layout,
   layoutOf,
-  markOf,
   type OwnerRecord,
   oldFolderName,
   pathsIn,
@@ -56,16 +52,11 @@ import {
   type TokenPaths,
 } from './layout.ts';
 import { openLayout } from './open-layout.ts';
-import {
-  COMMAND_DEFAULTS,
-  type CommandBackendOptions,
-  checkOptions,
-  commandFor,
-  type OfferedCommand,
-} from './options.ts';
+import { COMMAND_DEFAULTS, type CommandBackendOptions, checkOptions, commandFor } from './options.ts';
 import { endOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
+import { specOf } from './spec.ts';
 
 /** The beginning of the names that earlier versions gave to the folders of tokens. */
 const OLD_NAME = /^[th]-/;
@@ -144,7 +135,7 @@ export class CommandBackend extends Service implements Backend {
 
   async offer(offer: Offer): Promise<OfferReply> {
     await this.#open();
-    if (await this.#registry.isFenced(offer)) return { is: 'fenced' };
+    if (await this.#registry.openings.isFenced(offer)) return { is: 'fenced' };
     if (!isMeantFor(this.#registry.id, offer)) return { is: 'busy' };
     const paths = this.#paths(offer.owner, offer.token);
     let reply = this.#offers.get(paths.name);
@@ -157,14 +148,15 @@ export class CommandBackend extends Service implements Backend {
 
   async inspect(tokens: readonly string[], who: Commander): Promise<Inspection> {
     await this.#open();
-    if (await this.#registry.isFenced(who)) throw new OrchdError('FENCED');
+    if (await this.#registry.openings.isFenced(who)) throw new OrchdError('FENCED');
     const known = new Map<string, ExecutionStatus>();
     for (const token of tokens) {
       const status = await this.#status(this.#paths(who.owner, token));
       if (status) known.set(token, status);
     }
     const { id: registry, since: rememberedSince } = this.#registry;
-    return { registry, rememberedSince, known, ...this.#openingBefore(who) };
+    const others = this.#unacknowledged(who.owner, new Set(tokens));
+    return { registry, rememberedSince, known, others, ...this.#registry.openings.openingBefore(who) };
   }
 
   async follow(
@@ -188,7 +180,7 @@ export class CommandBackend extends Service implements Backend {
 
   async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
     await this.#open();
-    if (await this.#registry.isFenced(who)) return { is: 'fenced' };
+    if (await this.#registry.openings.isFenced(who)) return { is: 'fenced' };
     const { id: registry, since: rememberedSince } = this.#registry;
     const paths = this.#paths(who.owner, token);
     for (let reads = 0; reads < MAX_STATE_READS; reads++) {
@@ -199,7 +191,12 @@ export class CommandBackend extends Service implements Backend {
           await this.#forbidStart(paths);
           continue;
         case 'tombstone':
-          return { is: 'tombstoned', registry, rememberedSince, ...this.#openingBefore(who) };
+          return {
+            is: 'tombstoned',
+            registry,
+            rememberedSince,
+            ...this.#registry.openings.openingBefore(who),
+          };
         case 'ended':
           return withHash(await this.#endOf(paths, state.exit), state.owner);
         case 'orphaned':
@@ -216,7 +213,7 @@ export class CommandBackend extends Service implements Backend {
 
   async ack(token: string, who: Commander): Promise<void> {
     await this.#open();
-    if (await this.#registry.isFenced(who)) return;
+    if (await this.#registry.openings.isFenced(who)) return;
     const paths = this.#paths(who.owner, token);
     const state = await readTokenState(this.#env.disk, paths);
     if (state.is !== 'ended') return;
@@ -226,9 +223,28 @@ export class CommandBackend extends Service implements Backend {
     this.#cleaner.acknowledged(paths.name, record);
   }
 
-  #openingBefore({ owner }: Commander): Pick<Inspection, 'openingBefore'> {
-    const openingBefore = this.#registry.openingBefore(owner);
-    return openingBefore ? { openingBefore } : {};
+  async erase(token: string, who: Commander): Promise<void> {
+    await this.#open();
+    if (await this.#registry.openings.isFenced(who)) return;
+    const paths = this.#paths(who.owner, token);
+    const state = await readTokenState(this.#env.disk, paths);
+    if (state.is !== 'ended') return;
+    // The offer that has begun it may still be looking at the folder.
+    await this.#offers.get(paths.name);
+    const record = this.#timestamp();
+    await eraseExecution(this.#env, paths, record);
+    this.#running.delete(paths.name);
+    this.#milestones.delete(paths.name);
+    this.#cleaner.startForbidden(paths.name, record);
+  }
+
+  /** Ends of this brain that it was not asked about: their acknowledgements were lost with a process of the brain. */
+  #unacknowledged(owner: string, asked: ReadonlySet<string>): OtherExecution[] {
+    const others: OtherExecution[] = [];
+    for (const { name, token } of this.#cleaner.unacknowledged())
+      if (!asked.has(token) && this.#paths(owner, token).name === name)
+        others.push({ token, isRunning: false });
+    return others;
   }
 
   async #forbidStart(paths: TokenPaths): Promise<void> {
@@ -285,7 +301,13 @@ export class CommandBackend extends Service implements Backend {
     // The slot is taken before the launch, so that two concurrent offers do not take the same one.
     this.#running.add(paths.name);
     const input = command.input ?? offer.payloadText;
-    const reply = await this.#keeper.run(this.#spec(offer, command, paths), input, this.#registry.id);
+    const spec = specOf(offer, command, {
+      name: paths.name,
+      registry: this.#registry.id,
+      maxOutputBytes: this.#options.maxOutputBytes ?? COMMAND_DEFAULTS.maxOutputBytes,
+      offeredAt: this.#env.clock.now(),
+    });
+    const reply = await this.#keeper.run(spec, input, this.#registry.id);
     if (reply.is === 'accepted') return reply;
     this.#running.delete(paths.name);
     const concurrent = await this.#formerReply(offer, paths);
@@ -300,33 +322,6 @@ export class CommandBackend extends Service implements Backend {
     if (state.is === 'absent') return undefined;
     if (state.is === 'tombstone') return refused('the token was withdrawn');
     return isOtherBody(state.owner?.hash, ask.hash) ? { is: 'conflict' } : { is: 'accepted' };
-  }
-
-  #spec({ token, ask, attempt }: Offer, type: OfferedCommand, { name }: TokenPaths): CommandSpec {
-    const traceparent = traceparentOf(uidOf(ask.tenant, ask.id), ask, attempt);
-    return {
-      name,
-      token,
-      hash: ask.hash,
-      jobId: ask.id,
-      model: ask.spec.model,
-      argv: type.argv,
-      cwd: type.cwd,
-      env: {
-        ...plainEnvironment(),
-        // Of an embedding program it may be any text.
-        JOB_ID: ask.id.replaceAll('\0', ''),
-        ...(ask.spec.model === undefined ? {} : { JOB_MODEL: ask.spec.model }),
-        ...(traceparent === undefined ? {} : { [TRACEPARENT_VARIABLE]: traceparent }),
-        ...type.env,
-        ...markVariable(markOf(this.#registry.id, name)),
-      },
-      split: type.split ?? COMMAND_DEFAULTS.split,
-      timeoutMs: type.timeoutMs ?? ask.spec.timeout_ms,
-      ...(type.timeoutMs !== undefined && { isOwnTimeout: true }),
-      maxOutputBytes: this.#options.maxOutputBytes ?? COMMAND_DEFAULTS.maxOutputBytes,
-      offeredAt: this.#env.clock.now(),
-    };
   }
 
   /** Frees the slots of executions that have ended meanwhile; an offer that is under way keeps its slot. */
@@ -357,7 +352,8 @@ export class CommandBackend extends Service implements Backend {
     if (!checkAlive) return readRecord(this.#env.disk, paths.exit, isExitRecord);
     const state = await readTokenState(this.#env.disk, paths);
     if (state.is === 'orphaned') await this.#takeOver(paths);
-    else if (state.is === 'absent') throw new Error(`the folder ${paths.name} is gone`);
+    else if (state.is === 'absent' || state.is === 'tombstone')
+      throw new Error(`the folder ${paths.name} is gone, or was erased`);
     return state.is === 'ended' ? state.exit : undefined;
   }
 

@@ -10,6 +10,7 @@ import {
   OrderReader,
   type PayloadSink,
 } from './keeper-wire.ts';
+import { layoutOf } from './layout.ts';
 import type { StagedFolder } from './token-folder.ts';
 
 let keeper: Keeper | undefined;
@@ -50,7 +51,7 @@ function endIfIdle(): void {
 }
 
 function begin({ id, bytes, folder, registry, order }: OrderHeader): PayloadSink {
-  keeper ??= new Keeper(folder, registry, endIfIdle);
+  keeper ??= new Keeper(layoutOf(folder), registry, endIfIdle);
   const serving = keeper;
   const answer = (reply: KeeperReply): void => {
     process.stdout.write(`${JSON.stringify({ id, ...reply })}\n`);

@@ -4,6 +4,7 @@
  */
 
 import fs from 'node:fs';
+import { dirname } from 'node:path';
 import { crashpoint } from '../../../kit/crashpoint.ts';
 import { makePrivateFolder, openPrivate } from '../../../kit/env/private-files.ts';
 import { realEnv } from '../../../kit/env/real.ts';
@@ -22,7 +23,6 @@ import {
   filesIn,
   heirFolder,
   type Layout,
-  layoutOf,
   markOf,
   type OwnerRecord,
   pathsIn,
@@ -50,8 +50,11 @@ const LOOK_MS_PER_COMMAND = 0.25;
 /** How often the keeper checks that the folders of its commands still exist. */
 const FOLDER_LOOK_MS = 5000;
 
+/** Where a keeper finds executions by their names, and where it makes their folders. */
+export type KeeperLayout = Pick<Layout, 'executions' | 'staging'>;
+
 export class Keeper {
-  readonly #layout: Layout;
+  readonly #layout: KeeperLayout;
   readonly #registry: string;
   readonly #self: ProcessIdentity = identityOf(process.pid);
   readonly #leftovers = new Leftovers();
@@ -59,6 +62,7 @@ export class Keeper {
   readonly #onIdle: () => void;
   /** By the name of the token's folder. */
   readonly #commands = new Map<string, KeptCommand>();
+  readonly #ends = new Map<string, Promise<void>>();
   /** Orders that are being carried out and have no command yet. */
   #starting = 0;
   #staged = 0;
@@ -67,9 +71,9 @@ export class Keeper {
   #lookMs = SHORTEST_LOOK_MS;
   #lookForFoldersAt = 0;
 
-  /** `onIdle` is called whenever the last command has ended. */
-  constructor(folder: string, registry: string, onIdle: () => void) {
-    this.#layout = layoutOf(folder);
+  /** `registry` is part of the mark of every process. `onIdle` is called whenever the last command has ended. */
+  constructor(layout: KeeperLayout, registry: string, onIdle: () => void = () => undefined) {
+    this.#layout = layout;
     this.#registry = registry;
     this.#names = new SharedSync(this.#layout.executions);
     this.#onIdle = onIdle;
@@ -81,6 +85,11 @@ export class Keeper {
 
   get isStopping(): boolean {
     return this.#isStopping;
+  }
+
+  /** Settles when the end of a command is recorded; at once for a command that this keeper does not have. */
+  ended(name: string): Promise<void> {
+    return this.#ends.get(name) ?? Promise.resolve();
   }
 
   /** A folder for a command whose payload is still arriving. */
@@ -155,7 +164,7 @@ export class Keeper {
     crashpoint('keeper:after-place');
     // L2 of layout.ts, in one flush of the disk. The folder names this keeper from now on, so that the execution has to
     // come to an end, whether it is run or not.
-    const syncs = [fsync(files.owner), syncFolder(paths.folder), this.#names.sync()];
+    const syncs = [fsync(files.owner), syncFolder(paths.folder), this.#syncName(paths)];
     const problem = (await Promise.allSettled(syncs)).find(({ status }) => status === 'rejected');
     fs.closeSync(files.owner);
     const mark = markOf(this.#registry, spec.name);
@@ -169,6 +178,12 @@ export class Keeper {
       command.run(spec, files, problem && (problem as PromiseRejectedResult).reason),
     );
     return { is: 'accepted' };
+  }
+
+  /** The executions of a backend lie in one folder, those of a spool each in that of its job. */
+  #syncName({ folder }: TokenPaths): Promise<void> {
+    const parent = dirname(folder);
+    return parent === this.#layout.executions ? this.#names.sync() : syncFolder(parent);
   }
 
   #ownerOf(spec: CommandSpec): OwnerRecord {
@@ -197,10 +212,15 @@ export class Keeper {
 
   #keep(name: string, command: KeptCommand, ended: Promise<void>): void {
     this.#commands.set(name, command);
+    this.#ends.set(
+      name,
+      ended.catch(() => undefined),
+    );
     this.#lookMs = SHORTEST_LOOK_MS;
     this.#lookLater();
     const forget = (): void => {
       this.#commands.delete(name);
+      this.#ends.delete(name);
       if (this.isIdle) this.#onIdle();
     };
     ended.then(forget, forget);

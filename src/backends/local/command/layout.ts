@@ -130,7 +130,7 @@ export const layoutOf = (folder: string): Layout => ({
 export const pathsOf = (layout: Layout, brain: string, token: string): TokenPaths =>
   pathsIn(layout, folderName(brain, token));
 
-export function pathsIn({ executions }: Layout, name: string): TokenPaths {
+export function pathsIn({ executions }: Pick<Layout, 'executions'>, name: string): TokenPaths {
   const folder = join(executions, name);
   return { name, folder, ...filesIn(folder) };
 }

@@ -28,7 +28,7 @@ export class StagedFolder {
   #written = 0;
 
   /** `n` tells the folders of one keeper apart. */
-  constructor(layout: Layout, self: ProcessIdentity, n: number, payloadBytes: number) {
+  constructor(layout: Pick<Layout, 'staging'>, self: ProcessIdentity, n: number, payloadBytes: number) {
     this.#path = stagingPath(layout, self, n);
     makePrivateFolder(this.#path);
     const inMemory = join(MEMORY_FOLDER, `orchd-${self.pid}-${self.start}-${n}`);
@@ -123,7 +123,7 @@ function tryOpen(path: string): [writer: number, reader: number] | undefined {
 
 /** The name contains the pid and the start time of the keeper: a folder whose keeper is dead can be removed. */
 export const stagingPath = (
-  { staging }: Layout,
+  { staging }: Pick<Layout, 'staging'>,
   { pid, start }: Pick<ProcessIdentity, 'pid' | 'start'>,
   n: number,
 ): string => join(staging, `s-${pid}-${start}-${n}`);

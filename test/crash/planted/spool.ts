@@ -1,0 +1,165 @@
+/** The spool: what is moved, written, synced and compared. */
+import type { PlantedBug } from './catchers.ts';
+
+const SPOOL = 'src/spool';
+const BACKEND = 'src/backends/spool';
+
+export const SPOOL_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'an ended job is moved without a sync of a parent',
+    file: `${SPOOL}/commit.ts`,
+    find: 'await syncs.sync(agent.jobs, target);',
+    replace: 'await syncs.sync(agent.jobs);',
+    catcher: 'spoolPower',
+    says: /the job lies in .* and not in \/spool\/completed\/succeeded/,
+  },
+  {
+    name: 'a job is dropped without a sync of a parent',
+    file: `${SPOOL}/submit.ts`,
+    find: "await syncs.sync(join(made, '..'), target);",
+    replace: 'await syncs.sync(target);',
+    catcher: 'spoolPowerDrop',
+    says: /the job lies in .*and not in \/spool\/incoming/,
+  },
+  {
+    name: 'a job is begun before its claim is durable',
+    file: `${SPOOL}/load.ts`,
+    find: '  await syncs.sync(paths.places.incoming, agent.jobs);\n  const lifecycle',
+    replace: '  const lifecycle',
+    catcher: 'spoolPower',
+    says: /was begun, and a power cut has brought it back to incoming|WRONG_PLACE incoming/,
+  },
+  {
+    name: 'the folder of an ended job is not synced',
+    file: `${SPOOL}/commit.ts`,
+    find: '    await disk.syncFolder(runtime.folder);\n',
+    replace: '',
+    catcher: 'spoolPower',
+    says: /WRONG_PLACE completed\/succeeded/,
+  },
+  {
+    name: 'result.json is not synced',
+    file: `${SPOOL}/plain-files.ts`,
+    find: '  await writeNew(disk, temporary, text, { isSynced: true });\n',
+    replace: "  await writeNew(disk, temporary, text, { isSynced: !path.endsWith('result.json') });\n",
+    catcher: 'spoolPower',
+    says: /MISSING_RESULT completed\/succeeded/,
+  },
+  {
+    name: 'the lock is removed before the move',
+    file: `${SPOOL}/commit.ts`,
+    find: '  const outcome = await unlessLost(async () => {\n    if (to',
+    replace:
+      '  await releaseLock(agent, runtime.lock);\n  const outcome = await unlessLost(async () => {\n    if (to',
+    catcher: 'spoolSteps',
+    says: /MISSING_LOCK in-progress/,
+  },
+  {
+    name: 'the lock is removed before the move, and a second job of the name is run',
+    file: `${SPOOL}/commit.ts`,
+    find: '  const outcome = await unlessLost(async () => {\n    if (to',
+    replace:
+      '  await releaseLock(agent, runtime.lock);\n  const outcome = await unlessLost(async () => {\n    if (to',
+    catcher: 'spoolTwins',
+    says: /was finished twice|was begun after it had a result/,
+  },
+  {
+    name: 'the nonce of a lock that was moved aside is not compared',
+    file: `${SPOOL}/lock.ts`,
+    find: '  if (await isMeant(aside)) return aside;\n',
+    replace: '  if ((await isMeant(aside)) || true) return aside;\n',
+    catcher: 'spoolLocks',
+    says: /MISSING_LOCK in-progress/,
+  },
+  {
+    name: 'the status is written before the move',
+    file: `${SPOOL}/load.ts`,
+    find: '  try {\n    await env.disk.rename(source, folder);\n',
+    replace:
+      "  const early = await readLifecycle(agent.spool, source);\n  if (early.is === 'read') await changeStatus(agent, source, early.lifecycle, { from: 'queued', to: 'in-progress' });\n  try {\n    await env.disk.rename(source, folder);\n",
+    catcher: 'spoolSteps',
+    says: /WRONG_PLACE incoming/,
+  },
+  {
+    name: 'the repair takes a job for stale that has a result',
+    file: `${SPOOL}/take.ts`,
+    find: "  if (hasResult && (isInProgress || status === 'stale')) return 'succeeded';\n",
+    replace: '',
+    catcher: 'spoolPowerSweep',
+    says: /the job lies in .*\/jobs\/stale.* and not in \/spool\/completed\/succeeded/,
+  },
+  {
+    name: 'a finished job is queued again by the repair',
+    file: `${SPOOL}/job-folder.ts`,
+    find: "  return read.is === 'text' && isJson(read.text) ?",
+    replace: "  return read.is === 'text' && isJson(read.text) && folder.includes('completed') ?",
+    catcher: 'spoolKill',
+    says: /was begun after it had a result/,
+  },
+  {
+    name: 'the id of an agent has no nonce',
+    file: `${SPOOL}/actor.ts`,
+    find: 'new Actor(spool, kind, name, spool.env.random.hex(8), slots)',
+    replace: "new Actor(spool, kind, name, kind === 'agent' ? 'always' : spool.env.random.hex(8), slots)",
+    catcher: 'spoolPaused',
+    // The second agent of the id works in the folder of the first, which may also bring the job of the second back.
+    says: /(EEXIST|ENOTEMPTY) \/spool\/tmp\/agent-always|was finished by an agent that had lost it|WRONG_PLACE incoming/,
+  },
+  {
+    name: 'a job is run although its agent was taken for dead',
+    file: `${SPOOL}/load.ts`,
+    find: "  if (!(await env.disk.lstat(job.folder))) return { is: 'fenced' };\n",
+    replace: '',
+    catcher: 'spoolPaused',
+    says: /was finished by an agent that had lost it|was begun after it had a result/,
+  },
+  {
+    name: 'the status of a taken job is written before it is certain that the job was taken',
+    file: `${SPOOL}/take.ts`,
+    find: '  await actor.spool.syncs.sync(dirname(folder));\n  await disk.syncFolder(dirname(path));\n',
+    replace: '',
+    catcher: 'spoolPowerKill',
+    says: /WRONG_PLACE incoming/,
+  },
+  {
+    name: 'a brain places a token without its lock',
+    file: `${BACKEND}/brain-actor.ts`,
+    find: '    const lock = await acquireLock(actor, name);\n',
+    replace: "    if (name !== '') return act(actor);\n    const lock = await acquireLock(actor, name);\n",
+    catcher: 'spoolBrainKill',
+    says: /was certain never to run, and was run|TWIN/,
+  },
+  {
+    name: 'a brain does not look at the fence again before it places a token',
+    file: `${BACKEND}/executions.ts`,
+    find: "      if (await this.openings.isFenced(who)) return 'fenced';\n",
+    replace: '',
+    catcher: 'spoolBrainFence',
+    says: /an older brain has offered after a newer one took over/,
+  },
+  {
+    name: 'a brain takes a job for absent that an agent is bringing back',
+    file: `${BACKEND}/spool-backend.ts`,
+    find: 'state ?? (await this.#executions.look(each))',
+    replace: "state ?? { is: 'absent' }",
+    catcher: 'spoolBrainReturn',
+    says: /a job that was there was not seen/,
+  },
+  {
+    name: 'a manager queues a job of a brain again',
+    file: `${SPOOL}/retry.ts`,
+    find: "  return read.is === 'read' && read.lifecycle.token !== undefined;\n",
+    replace:
+      "  if (read.is === 'read') delete (read.lifecycle as { token?: string }).token;\n  return false;\n",
+    catcher: 'spoolBackend',
+    says: /the brain decides/,
+  },
+  {
+    name: 'an agent that is stopped brings a job of a brain back to the queue',
+    file: 'src/daemons/spool/agent.ts',
+    find: 'hasBegun && envelope.lifecycle.token !== undefined',
+    replace: "hasBegun && envelope.lifecycle.token === ''",
+    catcher: 'spoolBackend',
+    says: /the brain decides/,
+  },
+];

@@ -1,0 +1,34 @@
+/** A server that passes every request on to another one, but for those that it refuses. */
+import { createServer, type IncomingMessage, request as send } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TestContext } from 'node:test';
+
+/** `refuses`: the message with which a request is refused; undefined where it is passed on. Returns the address. */
+export async function proxyTo(
+  t: Pick<TestContext, 'after'>,
+  url: string,
+  refuses: (request: IncomingMessage) => string | undefined,
+): Promise<string> {
+  const server = createServer((request, response) => {
+    const message = refuses(request);
+    if (message !== undefined) {
+      const error = { code: 'INTERNAL', message, retriable: false };
+      response.writeHead(500, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
+      return;
+    }
+    const { method, headers } = request;
+    const onward = send(new URL(request.url ?? '/', url), { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    response.on('close', () => onward.destroy());
+    request.pipe(onward);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
