@@ -9,16 +9,21 @@ import { inChild } from '../kit/child.ts';
 import { Meter } from '../kit/meter.ts';
 import { inFlight } from '../kit/numbers.ts';
 import { perItem, steady } from '../kit/steady.ts';
-import { openAgentRuns, openAgents, type ScriptedModel } from '../systems/agents-orchd.ts';
+import {
+  type AgentName,
+  type ModelAnswer,
+  type ModelRequest,
+  openAgentRuns,
+  openAgents,
+  type ScriptedModel,
+} from '../systems/agents-orchd.ts';
 import { LANGGRAPH, openLangGraph } from '../systems/langgraph.ts';
 import { installPeers } from '../systems/peer.ts';
 import { type PostgresAddress, startPostgres } from '../systems/postgres.ts';
 
 const IN_FLIGHT = 64;
-/** Calls of the model in a run whose steps are measured. */
-const STEPS = 2;
-/** Jobs and steps of one turn, and the turns: the machine's own speed changes from one second to the next. */
-const PER_TURN = 2048;
+/** Jobs, and runs, of one turn, and the turns: the machine's own speed changes from one second to the next. */
+const PER_TURN = 1024;
 const TURNS = 8;
 
 type Args = { readonly folder: string } & (
@@ -35,44 +40,67 @@ export function measure(args: Args): Promise<Values> {
   return args.is === 'step' ? measureSteps(args.folder, args.quick) : measureRuns(args);
 }
 
-/** A step is one decision and one call of the model: the agent plans, then answers. */
-const answersAtOnce: ScriptedModel = () => ({ text: 'An answer with as many letters as a short sentence.' });
+const ANSWER: ModelAnswer = { text: 'An answer with as many letters as a short sentence.' };
 
-/** Steps and plain jobs of one brain, by turns. The run's own begin and end count as parts of its steps. */
+/**
+ * A step is one decision and one call of the model: what a run that plans and answers, with two calls, costs beyond one that
+ * only answers. It stands beside a plain job with a small body and no result, and beside the last call of such a run
+ * submitted as a plain job: that one has the same body and the same result. One brain runs all of them, by turns.
+ */
 async function measureSteps(folder: string, quick: boolean): Promise<Values> {
-  const brain = await openAgents({ folder, slots: IN_FLIGHT, model: answersAtOnce, plan: 'always' });
-  const cycle = (): Promise<void> => brain.cycle(BODY);
-  const run = async (): Promise<void> => {
-    const { steps } = await brain.run(BODY);
-    if (steps.length !== STEPS) throw new Error(`a run has ${steps.length} steps, ${STEPS} were wanted`);
+  let lastCall: ModelRequest = { messages: [] };
+  const model: ScriptedModel = (request) => {
+    lastCall = request;
+    return ANSWER;
   };
-  const turn = async (one: () => Promise<void>, itemsEach: number): Promise<Values> => {
+  const brain = await openAgents({ folder, slots: IN_FLIGHT, model });
+  const run = async (agent: AgentName, calls: number): Promise<void> => {
+    const { steps } = await brain.run(BODY, agent);
+    if (steps.length !== calls) throw new Error(`a run has ${steps.length} steps, ${calls} were wanted`);
+  };
+  await run('planner', 2);
+  const sameCall = lastCall;
+  const kinds = {
+    cycle: () => brain.cycle(BODY),
+    call: () => brain.call(sameCall),
+    one: () => run('clerk', 1),
+    two: () => run('planner', 2),
+  };
+  const turn = async (kind: keyof typeof kinds): Promise<Values> => {
     const meter = new Meter(folder);
     const syncs = brain.syncs();
-    await inFlight(PER_TURN / itemsEach, IN_FLIGHT, one);
+    await inFlight(PER_TURN, IN_FLIGHT, kinds[kind]);
+    // The history is written in the background, a while later: without this a turn would pay for the one before it.
+    await brain.indexed();
     return perItem(meter.read(), PER_TURN, brain.syncs() - syncs);
   };
   const turns = quick ? 2 : TURNS;
-  const plain: Values[] = [];
-  const steps: Values[] = [];
-  for (let at = 0; at < 2 * turns; at++) {
-    const values = [await turn(cycle, 1), await turn(run, STEPS)] as const;
-    // The first half warms up.
-    if (at < turns) continue;
-    plain.push(values[0]);
-    steps.push(values[1]);
-  }
+  const measured = {
+    cycle: [] as Values[],
+    call: [] as Values[],
+    one: [] as Values[],
+    two: [] as Values[],
+  };
+  for (let at = 0; at < 2 * turns; at++)
+    for (const kind of ['cycle', 'call', 'one', 'two'] as const) {
+      const values = await turn(kind);
+      // The first half warms up.
+      if (at >= turns) measured[kind].push(values);
+    }
   await brain.orchestrator.stop();
   // Of each kind the turn that others disturbed least: on a busy machine CPU times of equal work differ threefold.
-  const cycleUs = least(plain, 'cpuUs');
-  const stepUs = least(steps, 'cpuUs');
+  const cycleUs = least(measured.cycle, 'cpuUs');
+  const callUs = least(measured.call, 'cpuUs');
+  const stepUs = least(measured.two, 'cpuUs') - least(measured.one, 'cpuUs');
   return {
     cycleUs,
     stepUs,
+    callUs,
     ratio: stepUs / cycleUs,
-    cycleSyncs: mean(plain, 'ownSyncs'),
-    stepSyncs: mean(steps, 'ownSyncs'),
-    otherCores: mean([...plain, ...steps], 'otherCores'),
+    ratioToCall: stepUs / callUs,
+    cycleSyncs: mean(measured.cycle, 'ownSyncs'),
+    stepSyncs: mean(measured.two, 'ownSyncs') - mean(measured.one, 'ownSyncs'),
+    otherCores: mean(Object.values(measured).flat(), 'otherCores'),
   };
 }
 

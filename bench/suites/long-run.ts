@@ -61,7 +61,7 @@ function writtenLog(folder: string): number {
 export const bench: Bench = {
   name: 'long-run',
   title:
-    'bytes written by a run of 100 calls of a model, each of which asks for a tool with a result of 2 KiB',
+    'bytes written by a run of 100 calls of a model, each of which asks for a tool with a result of 2 or 8 KiB',
   rounds: 'once',
   async run(options) {
     const folder = join(options.folder, 'long-run');

@@ -1,11 +1,13 @@
 /**
  * 100,000 runs of agents that wait: the memory of each, and the time a new process takes to open a folder with them, beside
  * one with as many queued jobs. Each run waits for a call of a model that nothing runs, which is a queued job below it; both
- * are counted. Jobs that wait for an answer, with nothing below them, are measured too.
+ * are counted. Such calls without a run, and jobs that wait for an answer with nothing below them, are measured too.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FunctionContext } from '../../src/backends/local/functions.ts';
+import type { JobEntry } from '../../src/core/state/job-entry.ts';
+import { KEPT_STATE_CHARS } from '../../src/runtime/wait-states.ts';
 import { engineOf } from '../../test/fakes/engine-of.ts';
 import { type Bench, BODY, type Row, type Values } from '../kit/bench.ts';
 import { type Brain, fillWithWaiting, openBrain } from '../kit/brain.ts';
@@ -14,7 +16,7 @@ import { folderBytes } from '../kit/disk.ts';
 import { settledMemory } from '../kit/memory.ts';
 import { median, now, sleep } from '../kit/numbers.ts';
 
-const KINDS = ['runs', 'jobs', 'queued jobs'] as const;
+const KINDS = ['runs', 'calls', 'jobs', 'queued jobs'] as const;
 type Kind = (typeof KINDS)[number];
 
 interface Args {
@@ -44,9 +46,35 @@ const open = (folder: string): Promise<Brain> => openBrain(folder, [MODEL, WAITE
 
 const RUN = { type: 'agent', payload: { agent: 'clerk', input: BODY } };
 
-async function fill({ orchestrator }: Brain, kind: Kind, count: number): Promise<void> {
+/** A request as a run makes it for its call of the model. */
+async function callOf(folder: string): Promise<object> {
+  const { orchestrator } = await open(folder);
+  const { job_id: run } = await orchestrator.submit(RUN);
+  const { jobs } = engineOf(orchestrator).state;
+  while (!jobs.has(`${run}.1`)) await sleep(5);
+  const { payload, spec } = (jobs.get(`${run}.1`) as JobEntry).ask;
+  await orchestrator.stop();
+  rmSync(folder, { recursive: true });
+  const { type, model, tags, after_output, max_tries } = spec;
+  return { type, model, tags, after_output, max_tries, payload: JSON.parse(payload as string) };
+}
+
+/** The ids of calls are as long as those that runs make. */
+const callId = (n: number): string => `${String(n).padStart(32, '0')}.1`;
+
+async function fillWithCalls({ orchestrator }: Brain, folder: string, count: number): Promise<void> {
+  const request = await callOf(`${folder}-call`);
+  for (let done = 0; done < count; done += 1000) {
+    const some = Array.from({ length: 1000 }, (_, n) => ({ ...request, job_id: callId(done + n) }));
+    await orchestrator.submitMany(some);
+  }
+}
+
+async function fill(brain: Brain, { folder, kind }: Args, count: number): Promise<void> {
+  const { orchestrator } = brain;
   if (kind === 'queued jobs') return fillWithWaiting(orchestrator, count);
-  const { counts } = engineOf(orchestrator).state;
+  if (kind === 'calls') return fillWithCalls(brain, folder, count);
+  const { counts, waitStates } = engineOf(orchestrator).state;
   // As many at a time as the queue of runs takes without growing long.
   for (let done = 0; done < count; done += 1000) {
     const some = Math.min(1000, count - done);
@@ -54,12 +82,14 @@ async function fill({ orchestrator }: Brain, kind: Kind, count: number): Promise
     await orchestrator.submitMany(Array.from({ length: some }, () => request));
     while (counts.waiting < done + some) await sleep(5);
   }
+  while (waitStates.chars > KEPT_STATE_CHARS) await sleep(50);
 }
 
-export async function measure({ folder, kind, count, step }: Args): Promise<Values> {
+export async function measure(args: Args): Promise<Values> {
+  const { folder, kind, count, step } = args;
   // A brain on another folder loads everything that is loaded only once, before the first measurement.
   const warm = await open(`${folder}-warm`);
-  await fill(warm, kind, 1000);
+  await fill(warm, args, 1000);
   await warm.orchestrator.stop();
   rmSync(`${folder}-warm`, { recursive: true });
   const before = await settledMemory();
@@ -69,11 +99,11 @@ export async function measure({ folder, kind, count, step }: Args): Promise<Valu
   const openMs = now() - start;
   const { user, system } = process.cpuUsage(cpu);
   const openCpuMs = (user + system) / 1000;
-  if (step === 'fill') await fill(brain, kind, count);
+  if (step === 'fill') await fill(brain, args, count);
   const after = await settledMemory();
   const { queued, waiting } = engineOf(brain.orchestrator).state.counts;
-  const isComplete =
-    queued === (kind === 'jobs' ? 0 : count) && waiting === (kind === 'queued jobs' ? 0 : count);
+  const waits = kind === 'runs' || kind === 'jobs';
+  const isComplete = queued === (kind === 'jobs' ? 0 : count) && waiting === (waits ? count : 0);
   if (!isComplete) throw new Error(`${queued} jobs are queued and ${waiting} wait`);
   if (step === 'checkpoint') await brain.orchestrator.checkpoint();
   await brain.orchestrator.stop();

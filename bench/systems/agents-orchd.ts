@@ -1,11 +1,15 @@
 /** Agents of orchd in this process, with models and tools that answer at once. */
-import { createOrchestrator, type Orchestrator } from '../../src/index.ts';
+import { createOrchestrator } from '../../src/index.ts';
+import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { CONFIG } from '../kit/brain.ts';
 import { countingEnv } from '../kit/counting-disk.ts';
+import { sleep } from '../kit/numbers.ts';
 import { ANSWER, CALLS, INSTRUCTIONS, QUESTION, type RunSystem, TOOL_RESULT } from './agent-script.ts';
 
+const INDEXED_POLL_MS = 20;
+
 /** A call of the model, as far as the scripts read it. */
-interface ModelRequest {
+export interface ModelRequest {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
 }
 
@@ -33,22 +37,36 @@ export interface AgentBrainOptions {
   readonly model: ScriptedModel;
   /** The result of the tools. */
   readonly toolResult?: string;
-  readonly plan?: 'never' | 'always';
 }
+
+export type AgentName = 'clerk' | 'planner';
 
 export interface AgentBrain {
   readonly orchestrator: Orchestrator;
   readonly syncs: () => number;
-  /** Runs the agent; throws for a run that has failed. */
+  /** Runs an agent: one that answers, or one that makes a plan first. Throws for a run that has failed. */
   run(
     input: string,
+    agent?: AgentName,
   ): Promise<{ readonly reply: string; readonly steps: readonly { readonly event: string }[] }>;
   /** Submits a job that does nothing, and waits for its end. */
   cycle(body: string): Promise<void>;
+  /** Submits a call of the model as a plain job, and waits for its end. */
+  call(request: ModelRequest): Promise<void>;
+  /** Settles when all jobs have ended and are in the history. */
+  indexed(): Promise<void>;
 }
 
+const agentConfig = (name: AgentName, plan: 'never' | 'always'): string => `
+  - name: ${name}
+    model: scripted
+    instructions: ${JSON.stringify(INSTRUCTIONS)}
+    tools: [${CALLS.map((call) => call.name).join(', ')}]
+    max_steps: 1000
+    plan: ${plan}`;
+
 export async function openAgents(options: AgentBrainOptions): Promise<AgentBrain> {
-  const { folder, slots, model, toolResult = TOOL_RESULT, plan = 'never' } = options;
+  const { folder, slots, model, toolResult = TOOL_RESULT } = options;
   const { env, syncs } = countingEnv();
   const orchestrator = await createOrchestrator({
     data: folder,
@@ -70,19 +88,15 @@ export async function openAgents(options: AgentBrainOptions): Promise<AgentBrain
     })),
     config: `${CONFIG}
 agents:
-  - name: clerk
-    model: scripted
-    instructions: ${JSON.stringify(INSTRUCTIONS)}
-    tools: [${CALLS.map(({ name }) => name).join(', ')}]
-    max_steps: 1000
-    plan: ${plan}
+${agentConfig('clerk', 'never')}
+${agentConfig('planner', 'always')}
 `,
   });
   return {
     orchestrator,
     syncs,
-    async run(input) {
-      const { job_id } = await orchestrator.submit({ type: 'agent', payload: { agent: 'clerk', input } });
+    async run(input, agent = 'clerk') {
+      const { job_id } = await orchestrator.submit({ type: 'agent', payload: { agent, input } });
       const { result } = await orchestrator.wait(job_id);
       const { reply, steps, error } = result as {
         reply: string;
@@ -94,6 +108,14 @@ agents:
     },
     async cycle(body) {
       const { job_id } = await orchestrator.submit({ type: 'bench', payload: { body } });
+      await orchestrator.wait(job_id);
+    },
+    async indexed() {
+      const { jobs } = Orchestrator.engineOf(orchestrator).state;
+      while (jobs.size > 0) await sleep(INDEXED_POLL_MS);
+    },
+    async call(payload) {
+      const { job_id } = await orchestrator.submit({ type: 'inference', model: 'scripted', payload });
       await orchestrator.wait(job_id);
     },
   };

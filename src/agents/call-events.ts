@@ -11,6 +11,8 @@ export interface RunEvent {
   readonly id?: string;
   readonly event:
     | 'queued'
+    | 'paused'
+    | 'resumed'
     | 'step'
     | 'token'
     | 'reset'
@@ -68,21 +70,31 @@ async function* wordEvents(
   after: string | undefined,
 ): AsyncGenerator<RunEvent> {
   let hasTold = after !== undefined && !after.endsWith('.0');
+  let isInDoubt = false;
   for await (const { type, id, data } of follow(jobId, after)) {
     const place = id === undefined ? {} : { id: wordId(step, id) };
     if (type === 'queued') yield { event: 'queued', data };
-    else if (type === 'token') {
+    else if (type === 'started') isInDoubt = false;
+    else if (type === 'stale' && !isInDoubt) {
+      isInDoubt = true;
+      yield { event: 'needs_decision', data: { call_id: jobId } };
+    } else if (type === 'token') {
       hasTold = true;
       yield { ...place, event: 'token', data: { ...(data as object), job_id: jobId } };
     } else if (type === 'reset') {
       hasTold = false;
       yield { event: 'reset', data: { job_id: jobId } };
     }
+    // The run asks again, or ends: what the call has said is no part of an answer.
+    else if (type === 'error' && hasTold && !isCancelled(data))
+      yield { event: 'reset', data: { job_id: jobId, code: (data as { code?: string }).code } };
     // Nobody keeps the pieces of a call that has ended: its text is told at once.
     else if (type === 'end' && !hasTold)
       yield { ...place, event: 'token', data: { t: textIn(data), i: 0, job_id: jobId } };
   }
 }
+
+const isCancelled = (data: unknown): boolean => (data as { state?: string }).state === 'cancelled';
 
 /** `told` makes the id of the event that has the result. */
 export async function* toolEvents(

@@ -58,6 +58,19 @@ test('a call whose outcome is unknown needs a decision, which is told once', asy
   assert.partialDeepStrictEqual(events[2]?.data, { call_id: 'r.1.0', tool: 'send', ok: true });
 });
 
+test('a call of the model whose outcome is unknown needs a decision too', async () => {
+  const stale: JobEvent = { type: 'stale', data: { job_id: 'r.1' } };
+  const started: JobEvent = { type: 'started', data: {} };
+  const events = await told(
+    sourcesOf({
+      jobs: { r: { state: 'queued' }, 'r.1': { type: 'inference', state: 'stale' } },
+      events: { r: [waiting('r.1')], 'r.1': [stale, stale, started, stale, ended('r.1', { text: 'x' })] },
+    }),
+  );
+  assert.deepEqual(events.map(brief), ['step 1:0.0', 'needs_decision', 'needs_decision', 'token 1:1.end']);
+  assert.deepEqual(events[1]?.data, { call_id: 'r.1' });
+});
+
 test('a call that is in doubt once more, after it was tried again, needs another decision', async () => {
   const stale: JobEvent = { type: 'stale', data: { job_id: 'r.1.0' } };
   const started: JobEvent = { type: 'started', data: {} };
@@ -120,8 +133,113 @@ test('the words of a call that has ended come anew, after a reset', async () => 
   assert.deepEqual((await told(sources)).map(brief), ['end end']);
 });
 
+const token = (n: number): JobEvent => ({ type: 'token', id: `1.${n}`, data: { t: `${n} `, i: n } });
+const failed = (id: string, state = 'dead'): JobEvent => ({
+  type: 'error',
+  id: '1.end',
+  data: { job_id: id, state, code: 'WORKER_TIMEOUT', message: 'late' },
+});
+
+test('the words of a call of the model that has failed are taken back, before the next call', async () => {
+  const inference = { type: 'inference' } as const;
+  const sources = sourcesOf({
+    jobs: { r: { state: 'queued' }, 'r.1': inference, 'r.2': inference, 'r.3': inference },
+    events: {
+      r: [waiting('r.1'), waiting('r.2'), waiting('r.3')],
+      'r.1': [token(1), failed('r.1')],
+      'r.2': [failed('r.2')],
+      'r.3': [token(1), ended('r.3', { text: '1 ' })],
+    },
+  });
+  const events = await told(sources);
+  const words = ['step 1:0.0', 'token 1:1.1', 'reset', 'step 2:0.0', 'step 3:0.0', 'token 3:1.1'];
+  assert.deepEqual(events.map(brief), words, 'a call that has said nothing is not taken back');
+  assert.deepEqual(events[2]?.data, { job_id: 'r.1', code: 'WORKER_TIMEOUT' });
+  const resumed = sourcesOf({
+    jobs: { r: { state: 'queued' }, 'r.1': inference, 'r.2': inference },
+    events: { r: [waiting('r.2')], 'r.1': [failed('r.1')], 'r.2': [token(1)] },
+  });
+  assert.deepEqual((await told(resumed, '1:1.1')).map(brief), ['reset', 'step 2:0.0', 'token 2:1.1']);
+});
+
+test('the words of a call that is cancelled with its run are not taken back', async () => {
+  const sources = sourcesOf({
+    jobs: { r: { state: 'queued' }, 'r.1': { type: 'inference' } },
+    events: { r: [waiting('r.1')], 'r.1': [token(1), failed('r.1', 'cancelled')] },
+  });
+  assert.deepEqual((await told(sources)).map(brief), ['step 1:0.0', 'token 1:1.1']);
+});
+
+test('a pause is told in the middle of a step, once, and the ids of later events know it', async () => {
+  const gates = new Map(['token', 'paused', 'resumed'].map((name) => [name, Promise.withResolvers<void>()]));
+  const isTold = (name: string) => gates.get(name)?.promise;
+  const paused: JobEvent = { type: 'paused', data: { job_id: 'r', at: 1, by: 'ann' } };
+  const sources: RunSources = {
+    ...sourcesOf({ jobs: { r: { state: 'queued' }, 'r.1': { type: 'inference' } }, events: {} }),
+    async *follow(id) {
+      if (id === 'r.1') {
+        yield token(1);
+        await isTold('paused');
+        yield token(2);
+        await isTold('resumed');
+        return yield token(3);
+      }
+      yield waiting('r.1');
+      await isTold('token');
+      yield paused;
+      yield paused;
+      await isTold('paused');
+      yield { type: 'resumed', data: { job_id: 'r' } };
+    },
+  };
+  const events: RunEvent[] = [];
+  for await (const event of runEvents(sources, 'r', undefined)) {
+    events.push(event);
+    gates.get(event.event)?.resolve();
+  }
+  const pause = events.find(({ event }) => event === 'paused');
+  assert.deepEqual([pause?.id, pause?.data], ['1:1.1p', { job_id: 'r', at: 1, by: 'ann' }]);
+  assert.deepEqual(events.map(brief).slice(0, 3), ['step 1:0.0', 'token 1:1.1', 'paused 1:1.1p']);
+  assert.deepEqual(events.map(({ event }) => event).toSorted(), [
+    'paused',
+    'resumed',
+    'step',
+    'token',
+    'token',
+    'token',
+  ]);
+  assert.equal(events.at(-1)?.id, '1:1.3');
+});
+
+test('a reader that comes back learns that a pause has ended meanwhile, and of no pause that it knows', async () => {
+  const paused = { at: 1, by: 'ann' };
+  const pause: JobEvent = { type: 'paused', data: { job_id: 'r', ...paused } };
+  const sources = (job: Partial<JobView>, ...of: JobEvent[]) =>
+    sourcesOf({ jobs: { r: job, 'r.1.0': tool() }, events: { r: [...of, waiting('r.1.0')] } });
+  const still = sources({ state: 'waiting', paused }, pause);
+  assert.deepEqual((await told(still, '1:c0p')).map(brief), []);
+  assert.deepEqual((await told(still, '1:c0')).map(brief), ['paused 1:c0p']);
+  assert.deepEqual((await told(sources({ state: 'waiting' }), '1:c0p')).map(brief), ['resumed 1:c0']);
+  assert.deepEqual((await told(sources({ state: 'waiting' }), '1:c0')).map(brief), []);
+  const over = sourcesOf({ jobs: { r: { state: 'cancelled' } }, events: { r: [failed('r', 'cancelled')] } });
+  assert.deepEqual((await told(over, '1:c0p')).map(brief), ['error end'], 'its end says enough');
+});
+
+test('a pause before the first event with an id is told without one', async () => {
+  const sources = sourcesOf({
+    jobs: { r: { state: 'queued', paused: { at: 1, by: 'ann' } } },
+    events: {
+      r: [
+        { type: 'paused', data: {} },
+        { type: 'queued', data: {} },
+      ],
+    },
+  });
+  assert.deepEqual((await told(sources)).map(brief).toSorted(), ['paused', 'queued']);
+});
+
 test('a text that is no id of an event is refused', () => {
-  for (const id of ['x', '1:', '1:c', '1:cx', '1:1', 'c1', `1:c${'f'.repeat(33)}`])
+  for (const id of ['x', '1:c0pp', '1:p', '1:', '1:c', '1:cx', '1:1', 'c1', `1:c${'f'.repeat(33)}`])
     assert.throws(() => placeOf(id), { code: 'INVALID_PARAMS' }, id);
   assert.equal(placeOf(''), undefined);
 });

@@ -5,12 +5,15 @@
  * E1  The calls of a step are followed at once: what happens first is told first.
  * E2  A reader that resumes gets every event with an id once: also those of steps that ended while it was away.
  * E3  Events without an id (`queued`, `reset`, an approval that waits, `needs_decision`) say how things are, and may come again.
+ * E4  A pause is told when it begins and when it ends, whatever the run waits for (pause-events.ts).
  */
 import { merged } from '../kit/merged.ts';
 import { DEFAULT_PARALLEL_TOOLS } from '../model/agent.ts';
 import type { JobView } from '../model/http/jobs.ts';
+import { isModelCall } from '../model/run-jobs.ts';
 import { isTerminal } from '../model/states.ts';
 import { MAX_CHILDREN } from '../model/waiting.ts';
+import type { JobEvent } from '../runtime/job-events.ts';
 import {
   type Call,
   isNotFound,
@@ -21,17 +24,26 @@ import {
   tagsOf,
   toolEvents,
 } from './call-events.ts';
-import { callsId, FIRST_WORD, isModelCall, type RunPlace, stepOfJob, wordId } from './run-place.ts';
+import { withPauses } from './pause-events.ts';
+import { callsId, FIRST_WORD, type RunPlace, stepOfJob, wordId } from './run-place.ts';
 
 /** Without `after` the stream begins with the step that the run is in; one that has ended has its end alone. */
-export async function* runEvents(
+export const runEvents = (
   sources: RunSources,
   runId: string,
   after: RunPlace | undefined,
+): AsyncGenerator<RunEvent> =>
+  withPauses(sources, runId, after, (ofJob) => eventsOf(sources, runId, after, ofJob));
+
+async function* eventsOf(
+  sources: RunSources,
+  runId: string,
+  after: RunPlace | undefined,
+  ofJob: AsyncGenerator<JobEvent>,
 ): AsyncGenerator<RunEvent> {
   /** The last step that was told; undefined until it is known where to begin. */
   let last = after ? after.step - 1 : lastStepOf(runId, await sources.read(runId));
-  for await (const { type, data } of sources.follow(runId)) {
+  for await (const { type, data } of ofJob) {
     if (type === 'queued') yield { event: 'queued', data };
     else if (type === 'waiting') {
       const { jobs } = data as { readonly jobs: readonly string[] };

@@ -42,8 +42,10 @@ export interface AskedTool {
   readonly tool: string;
   /** The hash of tool and arguments. */
   readonly hash: string;
-  /** Set while the run waits for somebody to allow the call: what is called then. */
+  /** Set where somebody must allow the call: what is called then. */
   readonly toApprove?: { readonly args: unknown };
+  /** Somebody has allowed it: the call itself is made. */
+  readonly isApproved?: boolean;
 }
 
 export interface RunState {
@@ -62,10 +64,13 @@ export interface RunState {
   readonly answers: number;
   /** Failures in a row of the call of the model that is to be made. */
   readonly failures: number;
-  /** The refusals in a row of the call of the model, for reasons that may pass. */
+  /** The calls of the model in a row of which nobody knows whether it has answered; absent in older states. */
+  readonly unknowns?: number;
+  /** The refusals in a row of the call of the model, or of the calls of tools, for reasons that may pass. */
   readonly refusals: number;
   /** The hash of tool and arguments of every call that was made. */
   readonly made: readonly string[];
+  /** The calls of tools that the run waits for, or that it makes again after a pause because they were not admitted. */
   readonly asked: readonly AskedTool[];
   /** The model was asked to correct an answer that was not of the form of `output`. */
   readonly isRepairing: boolean;
@@ -182,6 +187,7 @@ export function newRun(
     step: 0,
     answers: 0,
     failures: 0,
+    unknowns: 0,
     refusals: 0,
     made: [],
     asked: [],

@@ -58,9 +58,11 @@ function stateOf(job: JobView, below: readonly JobView[], result: RunResult | un
 }
 
 function waitingState(below: readonly JobView[]): RunStateName {
-  if (below.some(({ type, state }) => type === TOOL_TYPE && state === 'stale')) return 'needs_decision';
+  if (below.some(({ state }) => state === 'stale')) return 'needs_decision';
   if (below.some(({ type, state }) => type === APPROVAL_TYPE && !isTerminal(state)))
     return 'awaiting_approval';
   if (below.some(({ type }) => type === TOOL_TYPE)) return 'tool_execution';
+  // A call was not admitted for now: it is asked for again after a pause.
+  if (below.length === 0) return 'running';
   return below.some(({ state }) => state === 'queued') ? 'llm_queued' : 'llm_call';
 }

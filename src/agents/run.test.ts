@@ -55,13 +55,31 @@ class Played {
     return this.#advance(kept.filter(({ result }) => result !== PURGED));
   }
 
-  /** Its only job is not admitted. */
-  refuse(error: EndedCall['error']): readonly ChildJob[] {
+  /** The last of its jobs is not admitted; those before it end like this. */
+  refuse(error: EndedCall['error'], ...ends: object[]): readonly ChildJob[] {
+    assert.equal(this.last?.is, 'waits');
+    const refused = { result: undefined, error, isRefused: true, durationMs: 0 } as never as EndedCall;
+    return this.#advance(
+      this.last.jobs.map(({ job_id: jobId }, at) =>
+        at < ends.length ? endOf(jobId, ends[at]) : { ...refused, jobId },
+      ),
+    );
+  }
+
+  get pauseMs(): number | undefined {
+    return this.last?.is === 'waits' ? this.last.pauseMs : undefined;
+  }
+
+  /** The tools of the agent are these from now on. */
+  tools(tools: Partial<ToolOffer>): void {
+    this.#of = { ...this.#of, tools: { ...TOOLS, ...tools } };
+  }
+
+  /** Its only job fails. */
+  fail(error: EndedCall['error']): readonly ChildJob[] {
     assert.equal(this.last?.is, 'waits');
     const [job] = this.last.jobs;
-    return this.#advance([
-      { jobId: job!.job_id, result: undefined, error, isRefused: true, durationMs: 0 } as never,
-    ]);
+    return this.#advance([{ jobId: job!.job_id, result: undefined, error, durationMs: 0 } as never]);
   }
 
   #advance(ended: readonly EndedCall[]): readonly ChildJob[] {
@@ -95,6 +113,8 @@ const payloadOf = (job: ChildJob | undefined): { messages: never[]; tools?: unkn
   assert.equal(job?.['type'], 'inference');
   return job['payload'] as never;
 };
+
+const FULL = { code: 'QUEUE_FULL', message: 'full', retriable: true } as const;
 
 /** The end of a job that is no longer kept. */
 const PURGED = {};
@@ -464,20 +484,136 @@ describe('a run', () => {
     assert.equal(run.result.error?.code, 'WORKER_TIMEOUT');
   });
 
+  test('asks again, as if it had not, where nobody knows whether its model has answered, but not for ever', () => {
+    const cutOff = { code: 'UNKNOWN_OUTCOME', message: 'nobody knows', retriable: true } as const;
+    const run = new Played();
+    run.next();
+    const models: unknown[] = [];
+    while (run.last?.is === 'waits') models.push(run.fail(cutOff)[0]?.['model']);
+    assert.deepEqual(models, ['fast', 'fast', 'fast', 'fast', undefined]);
+    assert.deepEqual([run.result.error?.code, run.result.steps.length], ['UNKNOWN_OUTCOME', 5]);
+    const answered = new Played({ fallback: 'small' });
+    answered.next();
+    for (let round = 0; round < 2; round++) {
+      for (let cut = 0; cut < 3; cut++) assert.equal(answered.fail(cutOff)[0]?.['model'], 'fast');
+      assert.equal(answered.next('WORKER_TIMEOUT')[0]?.['model'], 'fast', 'the first failure of the model');
+      answered.next(says('', ['a', 'look', String(round)]));
+      answered.next({ ok: true, text: 'x' });
+    }
+  });
+
+  test('takes an unknown outcome that is not to be repeated for a failure of its model', () => {
+    const settled = { code: 'UNKNOWN_OUTCOME', message: 'settled as failed', retriable: false } as const;
+    const run = new Played();
+    run.next();
+    run.fail(settled);
+    assert.deepEqual(run.fail(settled), []);
+    assert.equal(run.result.error?.code, 'UNKNOWN_OUTCOME');
+  });
+
   test('asks again after a pause where its call is not admitted for now, and gives up after a while', () => {
-    const refused = { code: 'QUEUE_FULL', message: 'full', retriable: true } as const;
     const run = new Played();
     run.next();
     let pauses = 0;
     for (;;) {
-      run.refuse(refused);
+      run.refuse(FULL);
       if (run.last?.is !== 'waits' || run.last.pauseMs === undefined) break;
       pauses += run.last.pauseMs;
       assert.equal(run.next()[0]?.['type'], 'inference');
     }
     assert.ok(pauses > 60_000);
-    run.refuse(refused);
+    run.refuse(FULL);
     assert.equal(run.result.error?.code, 'QUEUE_FULL');
+  });
+
+  test('makes a call of a tool again after a pause that was not admitted for now, and no other call', () => {
+    const run = new Played();
+    run.next();
+    run.next(says('', ['a', 'look', '1'], ['b', 'send', '2']));
+    assert.deepEqual(run.refuse(FULL, { ok: true, text: 'seen' }), []);
+    assert.equal(run.pauseMs, 500);
+    const again = run.next();
+    assert.deepEqual(
+      again.map(({ job_id: id, payload, on_unknown: rule }) => [
+        id,
+        (payload as { args: unknown }).args,
+        rule,
+      ]),
+      [['r.3.0', '2', 'hold']],
+    );
+    run.refuse(FULL);
+    assert.equal(run.pauseMs, 1000);
+    run.next();
+    run.next({ ok: true, text: 'sent' });
+    const told = run.heard.filter(({ role }) => role === 'tool');
+    assert.deepEqual(
+      told.map(({ tool_call_id: id, content }) => [id, content]),
+      [
+        ['a', 'seen'],
+        ['b', 'sent'],
+      ],
+    );
+    run.refuse(FULL);
+    assert.equal(run.pauseMs, 500, 'the model is asked as patiently as before');
+    run.next();
+    run.next(says('done'));
+    const made = run.result.steps.filter(({ tool }) => tool !== undefined);
+    assert.deepEqual(
+      made.map(({ tool, error }) => [tool, error]),
+      [
+        ['look', undefined],
+        ['send', undefined],
+      ],
+    );
+  });
+
+  test('tells the model of a call of a tool that is not admitted for long, or never will be', () => {
+    const run = new Played();
+    run.next();
+    run.next(says('', ['a', 'look', '1']));
+    let pauses = 0;
+    for (;;) {
+      run.refuse(FULL);
+      if (run.pauseMs === undefined) break;
+      pauses += run.pauseMs;
+      assert.equal(run.next()[0]?.['type'], 'tool');
+    }
+    assert.ok(pauses > 60_000);
+    assert.equal(run.heard.at(-1)?.content, 'error: full');
+    run.next(says('', ['b', 'look', '2']));
+    run.refuse({ code: 'ADMISSION_REJECT', message: 'no', retriable: false });
+    assert.equal(run.heard.at(-1)?.content, 'error: no');
+  });
+
+  test('does not ask twice to allow a call that was allowed and not admitted then, and calls what was allowed', () => {
+    const run = new Played();
+    run.next();
+    run.next(says('', ['a', 'pay', '1'], ['b', 'give', '2']));
+    assert.equal(
+      run.refuse(FULL, { approved: true })[0]?.['type'],
+      'tool',
+      'the other one is asked for at once',
+    );
+    const kinds = run.jobs.slice(-2).map(({ type, payload }) => [type, (payload as { tool: string }).tool]);
+    assert.deepEqual(kinds, [
+      ['tool', 'pay'],
+      ['approval', 'give'],
+    ]);
+    run.refuse(FULL);
+    run.tools({ check: () => ({ ok: true, args: 'other' }) });
+    const [pay, give] = run.next();
+    assert.deepEqual(pay?.['payload'], { agent: 'helper', tool: 'pay', args: '1', approved: true });
+    assert.partialDeepStrictEqual(give, { type: 'approval', payload: { tool: 'give', args: '2' } });
+  });
+
+  test('tells the model of a call that is not possible any more after a pause', () => {
+    const run = new Played();
+    run.next();
+    run.next(says('', ['a', 'look', '1']));
+    run.refuse(FULL);
+    run.tools({ check: () => undefined });
+    assert.equal(run.next()[0]?.['type'], 'inference');
+    assert.equal(run.heard.at(-1)?.content, 'error: the agent may no longer use this tool');
   });
 
   test('waits for a model that has answered before and is unknown now; one that never was is an error', () => {

@@ -13,6 +13,7 @@ import type { JobCost, JobView } from '../model/http/jobs.ts';
 import { runLabelText } from '../model/run-jobs.ts';
 import { leftOf, smallerBudget } from './budget.ts';
 import { keptRun, MESSAGES, runIn } from './kept-run.ts';
+import { newMessages } from './new-messages.ts';
 import { type Advanced, advance, type RunOf, type RunResult, resultOf } from './run.ts';
 import {
   type BudgetLeft,
@@ -69,6 +70,7 @@ export class AgentRunner {
     return context.wait({
       ...keptRun(run),
       jobs,
+      newIds: true,
       ...(pauseMs !== undefined && { forMs: pauseMs }),
       ...((tokens !== undefined || cost !== undefined) && { budget: { tokens, cost } }),
     });
@@ -84,10 +86,12 @@ export class AgentRunner {
     const request = checkRequest(payload);
     const agent = this.#parts.agent(request.agent);
     const conversation = sessionId === undefined ? [] : await this.#parts.conversation(sessionId, tenant);
-    const { max_steps: asked, budget } = request;
-    const steps = Math.min(agent.max_steps ?? DEFAULT_MAX_STEPS, asked ?? Number.POSITIVE_INFINITY);
-    const own = asked === undefined ? agent : { ...agent, max_steps: steps };
-    return newRun(own, messagesIn(request), conversation, smallerBudget(agent.budget, budget));
+    const { max_steps: most, budget } = request;
+    const steps = Math.min(agent.max_steps ?? DEFAULT_MAX_STEPS, most ?? Number.POSITIVE_INFINITY);
+    const own = most === undefined ? agent : { ...agent, max_steps: steps };
+    const given = messagesIn(request);
+    const asked = request.repeats_history ? newMessages(conversation, given) : given;
+    return newRun(own, asked, conversation, smallerBudget(agent.budget, budget));
   }
 
   #advance(

@@ -45,7 +45,7 @@ export class EventStreams {
         200: {
           description: 'The stream',
           events:
-            '`queued`, `waiting` (the job waits for the `jobs` that it names), `stale` (its outcome is unknown), `started`, `token`, `metrics`, `reset`, then `end` or `error`, each with JSON as data',
+            '`queued`, `paused` (it starts nothing), `resumed`, `waiting` (the job waits for the `jobs` that it names), `stale` (its outcome is unknown), `started`, `token`, `metrics`, `reset`, then `end` or `error`, each with JSON as data',
         },
         204: 'The reader has received the end already',
         404: 'No such job',

@@ -87,7 +87,7 @@ const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
     repeatable: ({ body }) => ({ ...(body as StartRun), run_id: (body as StartRun).run_id ?? newId() }),
     handle: async (call) => {
       const { definition, version } = agents.get(nameOf(call));
-      const { run_id: runId = newId(), input, messages, max_steps: steps, budget, ...rest } = call.body;
+      const { run_id: runId, input, messages, max_steps: steps, budget, ...rest } = call.body;
       const { priority = 'interactive', ...options } = rest;
       const limits = smallerBudget(budget, deadlineBudget(options.deadline_ms));
       const asked = {
@@ -98,16 +98,17 @@ const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
         ...(steps !== undefined && { max_steps: steps }),
       };
       messagesIn(asked);
-      const request = { ...options, job_id: runId, type: RUN_TYPE, priority, payload: asked };
-      const { duplicate_of: duplicate } = await orchestrator.submit(request, callerOf(call));
+      const named = runId === undefined ? {} : { job_id: runId };
+      const request = { ...options, ...named, type: RUN_TYPE, priority, payload: asked };
+      const { job_id: id, duplicate_of: duplicate } = await orchestrator.submit(request, callerOf(call));
       return {
         status: 202,
         body: {
-          run_id: runId,
+          run_id: id,
           agent: definition.name,
           version,
           ...(duplicate !== undefined && { duplicate: true }),
-          events_url: `/v2/runs/${runId}/events`,
+          events_url: `/v2/runs/${id}/events`,
         },
       };
     },
@@ -143,7 +144,7 @@ const eventsRoute = (parts: RunRouteParts): Route =>
       200: {
         description: 'The stream',
         events:
-          '`queued`, `step` (its kind, and the jobs that it waits for), `token` (what its model says), `reset`, `tool_result`, `approval` (a call waits to be allowed, or was answered), `needs_decision`, then `end` with its result, or `error`, each with JSON as data',
+          '`queued`, `paused`, `resumed`, `step` (its kind, and the jobs that it waits for), `token` (what its model says), `reset` (what the call `job_id` has said so far does not count), `tool_result`, `approval` (a call waits to be allowed, or was answered), `needs_decision`, then `end` with its result, or `error`, each with JSON as data',
       },
       204: 'The reader has received the end already',
       404: 'No such run',

@@ -1,4 +1,5 @@
 /** The routes of sessions: create, read, change, fork, export and end one, and set its token budget. */
+import { checkConversation } from '../model/conversation.ts';
 import { OrchdError } from '../model/errors.ts';
 import {
   CreateSession,
@@ -88,6 +89,7 @@ const conversationRoutes = (
     },
     handle: async ({ body, identity: { tenant } }) => {
       const { session_id: id = newSessionId(), ...content } = body;
+      checkConversation(content.messages ?? []);
       return { status: 201, body: await sessions.create(tenant, id, content) };
     },
   }),

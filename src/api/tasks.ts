@@ -144,7 +144,7 @@ export const jobCommandRoutes = (orchestrator: Orchestrator): readonly Route[] =
     answers: {
       202: { description: 'Queued again', body: JobView },
       404: 'No such job',
-      409: 'The job is not dead, or its key is taken',
+      409: 'The job is not dead, its key is taken, or it is a call of a run that has gone on without it',
     },
     handle: async (call) => {
       const { name, tenant } = call.identity;

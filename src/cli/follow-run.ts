@@ -1,5 +1,5 @@
 /** Follows a run of an agent to its end: what its model says goes to standard output, what happens to standard error. */
-import type { OrchdClient, RunEvent } from '../client/client.ts';
+import { ClientError, type OrchdClient, type RunEvent } from '../client/client.ts';
 import { restOf } from '../kit/rest-of-text.ts';
 import type { RunView } from '../model/http/runs.ts';
 import type { Approval } from '../model/run-jobs.ts';
@@ -31,9 +31,14 @@ export interface FollowRunOptions {
 export interface AskedApproval {
   readonly callId: string;
   readonly tool: string;
-  readonly args: unknown;
   readonly hash: string | undefined;
+  /** Reads what the tool would be called with; what cannot be read now may be readable later. */
+  readonly readArgs: () => Promise<ReadArguments>;
 }
+
+export type ReadArguments =
+  | { readonly ok: true; readonly args: unknown }
+  | { readonly ok: false; readonly why: string };
 
 /** Returns the end of the run; undefined if the signal interrupted it. A lost connection is reported on standard error. */
 export async function followRun(
@@ -133,7 +138,7 @@ class ToldRun {
     } else if (event === 'step') await this.#begin(data as StepData);
     else if (event === 'tool_result') await this.#toolEnded(data as ToolEnd);
     else if (event === 'approval') await this.#approval(data as ToldApproval);
-    else if (event === 'reset') await this.#reset();
+    else if (event === 'reset') await this.#reset(data as { code?: string });
   }
 
   /** Prints what was not heard of the reply: not every backend streams, and words may have come while nobody listened. */
@@ -197,13 +202,27 @@ class ToldRun {
   async #ask({ call_id: callId, tool = callId }: ToldCall, hash: string | undefined): Promise<void> {
     if (!this.#approve || this.#approvals.has(callId)) return;
     this.#approvals.add(callId);
-    const job = await this.#client.get(callId, { include: 'payload' }).catch(() => undefined);
-    const { args } = (job?.payload ?? {}) as { args?: unknown };
     await this.#answer.endLine();
-    await this.#approve({ callId, tool, args, hash });
+    await this.#approve({ callId, tool, hash, readArgs: () => this.#argsOf(callId) });
   }
 
-  async #reset(): Promise<void> {
+  async #argsOf(callId: string): Promise<ReadArguments> {
+    try {
+      const { payload } = await this.#client.get(callId, { include: 'payload' });
+      const { args } = (payload ?? {}) as { args?: unknown };
+      return args === undefined ? { ok: false, why: 'the server does not have it' } : { ok: true, args };
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error;
+      return { ok: false, why: `${error.message} (${error.code})` };
+    }
+  }
+
+  /** With a code the call has failed, which is told when the next one begins. */
+  async #reset({ code }: { readonly code?: string }): Promise<void> {
+    if (code !== undefined) {
+      this.#text = '';
+      return;
+    }
     const discard = this.#text === '' ? '' : '; discard the text above';
     await this.#complain(`orchd: the model begins its answer again${discard}`);
     this.#text = '';

@@ -18,13 +18,22 @@ const NEXT: Readonly<Record<string, string>> = {
   NOT_FOUND: 'Check the id and --url; `orchd jobs` lists the jobs.',
 };
 
-/** There is nothing of this id. Unlike NOT_FOUND of the server, it knows which list has the ids that were meant. */
-export class UnknownId extends Error {
-  readonly list: string;
+/** What was asked for cannot be done, and the command knows better than the catalogue what to do next. */
+export class AdvisedError extends Error {
+  readonly code: ErrorCode;
+  readonly next: string;
 
-  constructor(message: string, list: string) {
+  constructor(code: ErrorCode, message: string, next: string) {
     super(message);
-    this.list = list;
+    this.code = code;
+    this.next = next;
+  }
+}
+
+/** There is nothing of this id. Unlike NOT_FOUND of the server, it knows which list has the ids that were meant. */
+export class UnknownId extends AdvisedError {
+  constructor(message: string, list: string) {
+    super('NOT_FOUND', message, `Check the id and --url; ${list}`);
   }
 }
 
@@ -52,8 +61,8 @@ export interface Refusal {
 
 export function refusalOf(thrown: unknown): Refusal {
   if (thrown instanceof ClientError) return serverRefusal(thrown);
-  if (thrown instanceof UnknownId) {
-    const text = `${oneLine(thrown.message)} (NOT_FOUND)\nCheck the id and --url; ${thrown.list}`;
+  if (thrown instanceof AdvisedError) {
+    const text = `${oneLine(thrown.message)} (${thrown.code})\n${oneLine(thrown.next)}`;
     return { text, code: EXIT.problems };
   }
   if (thrown instanceof OrchdError) {

@@ -9,9 +9,9 @@ const DEFAULT_URL = 'http://127.0.0.1:8080';
 export const serverUrl = ({ values }: CliArguments): string =>
   textOf(values, 'url') ?? variable('ORCHD_URL') ?? DEFAULT_URL;
 
-export function connect(args: CliArguments): OrchdClient {
-  const { values } = args;
-  const url = serverUrl(args);
+export const connect = (args: CliArguments): OrchdClient => connectTo(serverUrl(args), args);
+
+export function connectTo(url: string, { values }: CliArguments): OrchdClient {
   if (!isHttpUrl(url)) throw new UsageError(`"${url}" is not an address such as ${DEFAULT_URL}.`);
   const token = textOf(values, 'token')?.trim() ?? variable('ORCHD_TOKEN');
   if (token !== undefined && !/^[!-~]+$/.test(token))

@@ -47,6 +47,12 @@ export class SessionClient {
     return this.#send('GET', `${pathOf(sessionId)}/export`);
   }
 
+  /** Creates a session with the messages and the metadata of an export; `newId` instead of the id that it had. */
+  import({ session, messages }: ExportedSession, newId = session.session_id): Promise<SessionView> {
+    const { metadata } = session;
+    return this.create({ session_id: newId, metadata, messages: messages as NewMessages });
+  }
+
   /** Replaces what a front end keeps about the session. */
   setMetadata(sessionId: string, metadata: SessionMetadata): Promise<SessionView> {
     return this.#send('PUT', `${pathOf(sessionId)}/metadata`, metadata);
@@ -62,5 +68,7 @@ export class SessionClient {
     await this.#send('DELETE', pathOf(sessionId));
   }
 }
+
+type NewMessages = NonNullable<CreateSession['messages']>;
 
 const pathOf = (sessionId: string): string => `/v2/sessions/${encodeURIComponent(sessionId)}`;

@@ -1,6 +1,7 @@
 /** Builds the state from the records of a store: the only place where stored records become jobs in memory. */
 
-import type { Change } from '../model/records.ts';
+import { isKept } from '../model/kept-attempts.ts';
+import type { AttemptRecord, Change } from '../model/records.ts';
 import { PAST_ATTEMPTS } from '../model/records.ts';
 import { isOpen } from '../model/states.ts';
 import type { JobBundle, LooseRecord, Recovered, Recovery, Seq } from './ports/store.ts';
@@ -80,7 +81,8 @@ function entryOf({ uid, ask, job, seq, attempts }: JobBundle): JobEntry {
   if (attempts.length === 0) return entry;
   const records: WritableRecords = entry;
   records.open = attempts.find(({ state }) => isOpen(state));
-  const past = attempts.filter((attempt) => attempt !== entry.open).slice(-PAST_ATTEMPTS);
+  const isPast = (attempt: AttemptRecord): boolean => attempt !== entry.open && isKept(attempt);
+  const past = attempts.filter(isPast).slice(-PAST_ATTEMPTS);
   if (past.length > 0) records.past = past;
   return entry;
 }

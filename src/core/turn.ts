@@ -4,7 +4,7 @@
  * attempts that have ended.
  */
 import type { Cause } from '../model/causes.ts';
-import type { AttemptRecord, Change, RecordKind, RecordKinds } from '../model/records.ts';
+import type { AttemptRecord, Change, JobRecord, RecordKind, RecordKinds } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import type { SaidMessages } from './ports/backend.ts';
 import type { NewJob } from './ports/new-job.ts';
@@ -77,12 +77,25 @@ export class Turn implements EngineView {
     after: RecordKinds[K] | null,
     cause: Cause,
   ): JobEntry | undefined {
-    const change = { kind, id, after, cause } as Change;
+    if (kind === 'job' && after && isTerminal((after as JobRecord).state))
+      return this.#putEnded(id, after as JobRecord, cause);
+    return this.#put({ kind, id, after, cause } as Change);
+  }
+
+  /** The record of what the job goes on with ends with the job, which has it in its own record if it may be redriven. */
+  #putEnded(id: string, job: JobRecord, cause: Cause): JobEntry | undefined {
+    const state = this.state.waitStates.get(id)?.text;
+    const after = state !== undefined && job.wait ? { ...job, wait: { ...job.wait, state } } : job;
+    const entry = this.#put({ kind: 'job', id, after, cause });
+    if (state !== undefined) this.#put({ kind: 'wait_state', id, after: null, cause });
+    if (entry) this.#ends.push({ is: 'job', entry });
+    return entry;
+  }
+
+  #put(change: Change): JobEntry | undefined {
     this.changes.push(change);
     const entry = this.state.apply(change, this.now);
-    if (!entry) return undefined;
-    this.touched.add(entry);
-    if (kind === 'job' && isTerminal(entry.job.state)) this.#ends.push({ is: 'job', entry });
+    if (entry) this.touched.add(entry);
     return entry;
   }
 

@@ -18,8 +18,8 @@ export const CRASHPOINTS = [
   'checkpoint:after-manifest',
 ] as const;
 
-/** Places where a brain moves sessions to the archive; their tests arm them there. */
-export const SESSION_CRASHPOINTS = ['sessions:after-archive'] as const;
+/** Places where a brain moves sessions to the archive, or deletes them there; their tests arm them there. */
+export const SESSION_CRASHPOINTS = ['sessions:after-archive', 'sessions:after-forget'] as const;
 
 /** Places in the process that keeps commands; its tests arm them there. */
 export const KEEPER_CRASHPOINTS = [

@@ -124,8 +124,8 @@ function* writeScalar(value: Scalar, write: (piece: string) => void, meter: Slic
  * The end of a piece of a long text. It is not between the halves of a surrogate pair: each half would be written as an
  * escape, or encoded as another character.
  */
-export function pieceEnd(text: string, start: number): number {
-  const end = Math.min(start + PIECE_CHARS, text.length);
+export function pieceEnd(text: string, start: number, chars = PIECE_CHARS): number {
+  const end = Math.min(start + chars, text.length);
   const last = text.charCodeAt(end - 1);
   return end < text.length && last >= 0xd800 && last <= 0xdbff ? end + 1 : end;
 }

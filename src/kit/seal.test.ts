@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict';
+import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { test } from 'node:test';
 import { realEnv } from './env/real.ts';
-import { isSealed, keyIdOf, newKey, seal, sealedBytes, unseal } from './seal.ts';
+import {
+  isSealed,
+  keyIdOf,
+  newKey,
+  type SealKey,
+  seal,
+  sealedBytes,
+  sealInSlices,
+  unseal,
+  unsealInSlices,
+} from './seal.ts';
+import type { Sliced } from './slices.ts';
 
 const { random } = realEnv();
 const TEXTS = ['', '""', '"Zürich 🦊"', JSON.stringify({ text: 'x'.repeat(10_000) })];
@@ -47,4 +59,58 @@ test('no JSON text is taken for a sealed one, and no damaged head for an id', ()
   }
   for (const text of ['sealed:1:', 'sealed:1::AAAA', 'sealed:1:a b:AAAA', `sealed:1:${'a'.repeat(100)}:AAAA`])
     assert.equal(keyIdOf(text), undefined, text);
+});
+
+/** Sealed and opened in one piece, as earlier versions did it. */
+const whole = {
+  seal(text: string, { id, key }: SealKey): string {
+    const nonce = Buffer.from(random.hex(12), 'hex');
+    const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: 16 });
+    const bytes = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return `sealed:1:${id}:${bytes.toString('base64')}`;
+  },
+  open(sealed: string, { key }: SealKey): string {
+    const bytes = Buffer.from(sealed.slice(sealed.lastIndexOf(':') + 1), 'base64');
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
+    decipher.setAuthTag(bytes.subarray(-16));
+    return Buffer.concat([decipher.update(bytes.subarray(12, -16)), decipher.final()]).toString();
+  },
+};
+
+/** The value of a sliced work, and the number of its slices. */
+function sliced<T>(work: Sliced<T>): { value: T; slices: number } {
+  for (let slices = 1; ; slices++) {
+    const step = work.next();
+    if (step.done) return { value: step.value, slices };
+  }
+}
+
+const SLICE_CHARS = 512 * 1024;
+
+test('a text of any length is sealed as it would be in one piece', () => {
+  const key = newKey(random);
+  for (const length of [0, 1, 2, 3, SLICE_CHARS - 1, SLICE_CHARS, SLICE_CHARS + 1, 3 * SLICE_CHARS + 2]) {
+    for (const text of ['x'.repeat(length), `${'x'.repeat(length % 2)}${'🦊'.repeat(length / 2)}ü`]) {
+      assert.ok(whole.open(seal(text, key, random), key) === text, `${length}`);
+      const sealed = whole.seal(text, key);
+      for (const given of [sealed, Buffer.from(sealed)])
+        assert.ok(String(unseal(given, key.key)) === text, `${length}`);
+    }
+  }
+});
+
+test('a long text is sealed and opened in slices, and a changed one opens nothing', () => {
+  const key = newKey(random);
+  const text = 'x'.repeat(16e6);
+  const sealing = sliced(sealInSlices(text, key, random));
+  assert.ok(sealing.slices >= 16e6 / SLICE_CHARS, `${sealing.slices} slices`);
+  const opening = sliced(unsealInSlices(sealing.value, key.key));
+  assert.ok(String(opening.value) === text);
+  // It is decoded in slices, and then opened.
+  assert.ok(opening.slices >= (16e6 * (1 + 4 / 3)) / SLICE_CHARS - 2, `${opening.slices} slices`);
+  for (const at of [100, 1e6, sealing.value.length - 5]) {
+    const changed = Buffer.from(sealing.value);
+    changed[at] = changed[at] === 65 ? 66 : 65;
+    assert.equal(unseal(changed, key.key), undefined);
+  }
 });

@@ -6,6 +6,8 @@
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import type { Random } from './env/env.ts';
+import { pieceEnd } from './json-writer.ts';
+import { atOnce, type Sliced } from './slices.ts';
 
 export interface SealKey {
   /** Says nothing about the key itself. */
@@ -22,6 +24,8 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const PREFIX = 'sealed:1:';
 const PREFIX_BYTES = Buffer.from(PREFIX);
+/** Characters, or bytes, of one slice: a few milliseconds of work. A multiple of four, which is a whole piece of base64. */
+const SLICE_CHARS = 512 * 1024;
 const HEAD = /^sealed:1:([A-Za-z0-9_-]{1,64}):/;
 /** The prefix, the longest id and the colon behind it. */
 const MAX_HEAD_BYTES = PREFIX.length + 65;
@@ -36,13 +40,29 @@ export const isSealed = (text: string | Uint8Array): boolean =>
     ? text.startsWith(PREFIX)
     : text.length >= PREFIX.length && PREFIX_BYTES.equals(text.subarray(0, PREFIX.length));
 
-export function seal(text: string, { id, key }: SealKey, random: Random): string {
+export const seal = (text: string, key: SealKey, random: Random): string =>
+  atOnce(sealInSlices(text, key, random));
+
+/** The text is sealed piece by piece: 16 MB at once would take 100 ms. */
+export function* sealInSlices(text: string, { id, key }: SealKey, random: Random): Sliced<string> {
   const nonce = Buffer.from(random.hex(NONCE_BYTES), 'hex');
   const cipher = createCipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-  const sealed = cipher.update(text, 'utf8');
+  const pieces = [`${PREFIX}${id}:`];
+  let bytes: Buffer = nonce;
+  for (let start = 0; start < text.length; ) {
+    const end = pieceEnd(text, start, SLICE_CHARS);
+    bytes = Buffer.concat([bytes, cipher.update(text.slice(start, end), 'utf8')]);
+    // Base64 has no padding in the middle: what is no multiple of three bytes goes with the next piece.
+    const whole = bytes.length - (bytes.length % 3);
+    pieces.push(bytes.toString('base64', 0, whole));
+    bytes = bytes.subarray(whole);
+    start = end;
+    if (start < text.length) yield;
+  }
   // GCM has no padding: final() returns nothing, and must be called before the tag is known.
   const end = cipher.final();
-  return `${PREFIX}${id}:${Buffer.concat([nonce, sealed, end, cipher.getAuthTag()]).toString('base64')}`;
+  pieces.push(Buffer.concat([bytes, end, cipher.getAuthTag()]).toString('base64'));
+  return pieces.join('');
 }
 
 /** The number of bytes that a text of so many bytes has when it is sealed, with an id of newKey. */
@@ -58,21 +78,42 @@ export function keyIdOf(text: string | Buffer): string | undefined {
 }
 
 /** The bytes of the text in UTF-8; undefined where it was changed, or sealed with another key. */
-export function unseal(text: string | Buffer, key: Buffer): Buffer | undefined {
-  const id = keyIdOf(text);
-  if (id === undefined) return undefined;
-  const start = PREFIX.length + id.length + 1;
-  const encoded = typeof text === 'string' ? text.slice(start) : text.toString('latin1', start);
-  const bytes = Buffer.from(encoded, 'base64');
-  if (bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
+export const unseal = (text: string | Buffer, key: Buffer): Buffer | undefined =>
+  atOnce(unsealInSlices(text, key));
+
+export function* unsealInSlices(text: string | Buffer, key: Buffer): Sliced<Buffer | undefined> {
+  const bytes = yield* sealedPart(text);
+  if (bytes === undefined || bytes.length < NONCE_BYTES + TAG_BYTES) return undefined;
   const nonce = bytes.subarray(0, NONCE_BYTES);
   const decipher = createDecipheriv(CIPHER, key, nonce, { authTagLength: TAG_BYTES });
-  decipher.setAuthTag(bytes.subarray(bytes.length - TAG_BYTES));
-  const opened = decipher.update(bytes.subarray(NONCE_BYTES, bytes.length - TAG_BYTES));
+  const end = bytes.length - TAG_BYTES;
+  decipher.setAuthTag(bytes.subarray(end));
+  const pieces: Buffer[] = [];
+  for (let start = NONCE_BYTES; start < end; start += SLICE_CHARS) {
+    pieces.push(decipher.update(bytes.subarray(start, Math.min(start + SLICE_CHARS, end))));
+    if (start + SLICE_CHARS < end) yield;
+  }
   try {
+    // Nothing that was opened is used before this: it tells whether the text is the one that was sealed.
     decipher.final();
-    return opened;
+    return Buffer.concat(pieces);
   } catch {
     return undefined;
   }
+}
+
+/** The sealed bytes behind the head of a sealed text, decoded. */
+function* sealedPart(text: string | Buffer): Sliced<Buffer | undefined> {
+  const id = keyIdOf(text);
+  if (id === undefined) return undefined;
+  const first = PREFIX.length + id.length + 1;
+  const bytes = Buffer.allocUnsafe(Math.ceil(((text.length - first) * 3) / 4));
+  let length = 0;
+  for (let start = first; start < text.length; start += SLICE_CHARS) {
+    const end = Math.min(start + SLICE_CHARS, text.length);
+    const encoded = typeof text === 'string' ? text.slice(start, end) : text.toString('latin1', start, end);
+    length += bytes.write(encoded, length, 'base64');
+    if (end < text.length) yield;
+  }
+  return bytes.subarray(0, length);
 }

@@ -131,6 +131,12 @@ export const RunRequest = Type.Object(
     agent: Type.String({ pattern: AGENT_NAME }),
     input: optional(Type.String({ minLength: 1 })),
     messages: optional(Type.Array(GivenMessage, { minItems: 1, maxItems: 10_000 })),
+    repeats_history: optional(
+      Type.Literal(true, {
+        description:
+          'The messages repeat the conversation so far: in a session only those behind the last answer count',
+      }),
+    ),
     budget: optional(RunBudget),
     max_steps: AgentDefinition.properties.max_steps,
   },

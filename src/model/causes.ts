@@ -36,6 +36,7 @@ const PLAIN = [
   'token-taken',
   'turned-away',
   'waits',
+  'stored',
   'forgotten',
   'force-retry',
   'displaced',

@@ -306,6 +306,7 @@ export const ERRORS = {
     'The data folder cannot be written.',
     'Check its owner and mode, and whether the disk is mounted read-only.',
   ),
+  SPOOL_INVALID: entry(400, false, 'The folder is no spool.', 'Make one with `orchd spool init DIR`.'),
   UPSTREAM_UNAVAILABLE: entry(
     503,
     true,

@@ -74,10 +74,10 @@ export const wait = (job: JobRecord, record: WaitRecord): JobRecord =>
     wait: record,
   });
 
-/** The job goes on. */
-export const wake = (job: JobRecord, woken: WakeReason, answer?: string): JobRecord =>
+/** The job goes on. It could not have run before `at`: that is where its time in the queue begins. */
+export const wake = (job: JobRecord, at: number, woken: WakeReason, answer?: string): JobRecord =>
   move(job, 'queued', {
-    notBefore: undefined,
+    notBefore: at,
     wait: job.wait && { ...job.wait, woken, ...(answer !== undefined && { answer }) },
   });
 

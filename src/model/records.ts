@@ -23,7 +23,7 @@ import type { RoutePlace, RouteRecord } from './route.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 import type { Trace } from './trace.ts';
 import type { TokenCounts } from './usage.ts';
-import type { WaitRecord } from './waiting.ts';
+import type { WaitRecord, WaitStateRecord } from './waiting.ts';
 import type { Opening } from './worker-wire.ts';
 
 export type JobClass = JobSpec['priority'];
@@ -324,6 +324,7 @@ export interface SmallKinds {
   readonly batch: BatchRecord;
   readonly failed_dependency: FailedDependencyRecord;
   readonly erasure: ErasureRecord;
+  readonly wait_state: WaitStateRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -340,6 +341,7 @@ export const SMALL_KINDS = [
   'batch',
   'failed_dependency',
   'erasure',
+  'wait_state',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>
@@ -372,7 +374,6 @@ type ChangeOf<Kinds extends RecordKind> = {
 
 export const BRAIN_ID = 'brain';
 export const DEFAULT_TENANT = 'default';
-/** The form of the name of a tenant. */
 export const TENANT = '^[a-z0-9][a-z0-9_-]{0,63}$';
 
 /** The internal id of a job: its id, prefixed by its tenant unless that is the default one. */

@@ -14,6 +14,10 @@ export const RUN_JOB_TYPES: readonly string[] = [TOOL_TYPE, APPROVAL_TYPE];
 /** The types of jobs that the brain runs itself: another backend that took one would answer in the place of an agent. */
 export const OWN_TYPES: readonly string[] = [RUN_TYPE, ...RUN_JOB_TYPES];
 
+/** Whether the id is that of a call of the model (`<run>.<step>`); those of tools have one part more. */
+export const isModelCall = (runId: string, jobId: string): boolean =>
+  jobId.startsWith(`${runId}.`) && /^\d+$/.test(jobId.slice(runId.length + 1));
+
 /** The payload of a job of type TOOL_TYPE. */
 export interface ToolPayload {
   readonly agent: string;

@@ -37,6 +37,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   batch: 1,
   failed_dependency: 1,
   erasure: 1,
+  wait_state: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -187,6 +188,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   batch: (stored) => ({ ...NO_BATCH, ...stored }),
   failed_dependency: (stored) => stored,
   erasure: (stored) => stored,
+  wait_state: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -98,6 +98,18 @@ export class Follower {
     this.pump();
   }
 
+  /** The job has ended, and nothing of its attempts may be read any more: sends `event` alone. */
+  endWith(event: RelayedEvent): void {
+    if (this.#closed) return;
+    this.#end = event;
+    this.#finishNow();
+  }
+
+  /** Nothing of the attempts may be read any more: a follower that only has to catch up gets the end at once. */
+  skipToEnd(): void {
+    if (this.#end) this.endWith(this.#end);
+  }
+
   /** The sink has room again. */
   ready(): void {
     this.#full = false;

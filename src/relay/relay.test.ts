@@ -201,6 +201,39 @@ test('a follower that fell behind gets a reset for a gap, and continues from the
   );
 });
 
+test('once nothing may be read any more, a follower that knows the end gets it alone; the others get theirs later', () => {
+  const { relay, turn, follow } = make();
+  const [slow, open] = [new TestSink(), new TestSink()];
+  slow.full = true;
+  const follower = follow(slow);
+  relay.receive('job', 1, token(1));
+  turn();
+  relay.receive('job', 1, token(2));
+  follower.finish(END);
+  follow(open);
+  relay.skipToEnd('job');
+  assert.deepEqual([slow.ids, slow.ended], [['1.1', '1.end'], 1]);
+  assert.equal(open.ended, 0);
+  relay.endWith('job', END);
+  assert.deepEqual([open.ids, open.ended], [['1.end'], 1]);
+});
+
+test('a pause is told to all followers when it begins and when it ends, and no other time', () => {
+  const { relay, follow } = make();
+  const [sink, second] = [new TestSink(), new TestSink()];
+  relay.notePause('job', true, () => ({}));
+  follow(sink);
+  assert.equal(relay.isPaused('job', false), false);
+  relay.notePause('job', false, () => ({}));
+  relay.notePause('job', true, () => ({}));
+  relay.notePause('job', true, () => ({}));
+  follow(second);
+  assert.equal(relay.isPaused('job', false), true, 'what was read may be older');
+  relay.notePause('job', false, () => ({}));
+  assert.deepEqual([sink.names, second.names], [['paused', 'resumed'], ['resumed']]);
+  assert.equal(relay.isPaused('job', true), false);
+});
+
 test('a new follower of an ended job whose attempt still runs gets the end at once', async () => {
   const { follow } = make();
   const sink = new TestSink();

@@ -19,6 +19,8 @@ interface FollowedJob {
   log: ExecutionLog | undefined;
   /** The job has ended: its log is dropped when the last follower leaves. */
   ended: boolean;
+  /** Whether the job is paused; undefined until that is known here. */
+  isPaused?: boolean;
 }
 
 export class Relay {
@@ -59,6 +61,23 @@ export class Relay {
     for (const follower of this.#jobs.get(uid)?.followers ?? []) follower.sendUnnumbered(event, data);
   }
 
+  /** Tells the job's followers that it is paused, or goes on, if that is new. `data` is that of the event. */
+  notePause(uid: string, isPaused: boolean, data: () => object): void {
+    const job = this.#jobs.get(uid);
+    if (!job) return;
+    const wasPaused = job.isPaused ?? false;
+    job.isPaused = isPaused;
+    if (wasPaused !== isPaused) this.tell(uid, isPaused ? 'paused' : 'resumed', data());
+  }
+
+  /** Whether the job is paused, for a new follower; `seen` says what was read, which what was noted may have overtaken. */
+  isPaused(uid: string, seen: boolean): boolean {
+    const job = this.#jobs.get(uid);
+    if (!job) return seen;
+    job.isPaused ??= seen;
+    return job.isPaused;
+  }
+
   /** The job has ended: its followers receive the remaining events of `attempt`, then `event`. */
   end(uid: string, attempt: number, event: RelayedEvent): void {
     const job = this.#jobs.get(uid);
@@ -67,6 +86,16 @@ export class Relay {
       follower.switchTo(attempt);
       follower.finish(event);
     }
+  }
+
+  /** The job has ended, and nothing of its attempts may be read any more: its followers receive `event` alone. */
+  endWith(uid: string, event: RelayedEvent): void {
+    for (const follower of [...(this.#jobs.get(uid)?.followers ?? [])]) follower.endWith(event);
+  }
+
+  /** Followers that know the end of the job receive it now; the others wait for it. */
+  skipToEnd(uid: string): void {
+    for (const follower of [...(this.#jobs.get(uid)?.followers ?? [])]) follower.skipToEnd();
   }
 
   /** The job has ended: its log is kept only for followers that have not read it to the end. */

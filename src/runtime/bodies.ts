@@ -5,7 +5,6 @@
 import type { KeyOwner } from '../core/ports/keys.ts';
 import type { BlobOwner, Store } from '../core/ports/store.ts';
 import type { ByteRoom } from '../kit/byte-room.ts';
-import type { Random } from '../kit/env/env.ts';
 import { sealedBytes } from '../kit/seal.ts';
 import { type BlobRef, type Body, INLINE_BODY_BYTES } from '../model/body.ts';
 import {
@@ -14,14 +13,18 @@ import {
   composedText,
   compositionIn,
   isComposed,
+  isSlice,
+  type KnownText,
+  type Part,
   refsIn,
   valuesText,
+  withKnown,
 } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type AskRecord, scoped, uidOf } from '../model/records.ts';
 import { LargeBodies } from './large-bodies.ts';
 import { RecentTexts } from './recent-texts.ts';
-import { Seals, unlessErased } from './seals.ts';
+import { type SealEnv, Seals, unlessErased } from './seals.ts';
 
 /** Whose text a body is; that of a session is sealed. */
 export interface TextOwner {
@@ -41,11 +44,16 @@ export function ownerOf({ tenant, id, ancestors, spec }: AskRecord): BodyOwner {
 const blobOwner = ({ tenant, session, root }: BodyOwner): BlobOwner =>
   session === undefined ? { job: root } : { session: scoped(tenant, session) };
 
+const isComposedBytes = (bytes: Buffer): boolean => isComposed(bytes.toString('latin1', 0, 32));
+
 /** Text between parts that says nothing: punctuation, and the name of a field that is a list. */
 const isStructure = /^[[\]{},]*(?:"\w{1,64}":\[)?$/;
 
 /** A list of more blobs than this is written anew as one before it grows: each of them is read for its text. */
 const MAX_LINKS = 1024;
+
+/** The strings of a larger result are not looked for in what is said next: that would take the loop too long. */
+const MAX_KNOWN_BYTES = 2 ** 18;
 
 export class Bodies {
   readonly #store: Store;
@@ -57,17 +65,25 @@ export class Bodies {
   readonly seals: Seals;
 
   /** `room`: the memory for large bodies that are being sent. */
-  constructor(store: Store, random: Random, room: ByteRoom) {
+  constructor(store: Store, env: SealEnv, room: ByteRoom) {
     this.#store = store;
-    this.seals = new Seals(store.keys, random);
+    this.seals = new Seals(store.keys, env);
     this.large = new LargeBodies(room, (ref) => this.#read(ref));
   }
 
   /** `owner` with a root: that of a body which belongs to no job. */
   async store(text: string, owner: TextOwner | BodyOwner): Promise<Body> {
+    const { clears } = this.#recent;
     const sealed = await this.#sealed(text, owner);
     if (this.fitsInline(text, owner)) return sealed;
-    return this.#put(sealed, 'root' in owner ? { owner: blobOwner(owner) } : undefined);
+    const ref = await this.#put(sealed, 'root' in owner ? { owner: blobOwner(owner) } : undefined);
+    this.#recent.add(ref, text, clears);
+    return ref;
+  }
+
+  /** Stores an inline text as a blob; one that is sealed stays so. */
+  storeSealed(text: string, owner: BodyOwner): Promise<BlobRef> {
+    return this.#put(text, { owner: blobOwner(owner) });
   }
 
   /** Whether a body is small enough to be kept in its record. */
@@ -84,27 +100,44 @@ export class Bodies {
     return session === undefined ? text : this.seals.sealNow(text, { tenant, session });
   }
 
-  async compose({ parts, rest }: Composition, owner: TextOwner): Promise<Body> {
-    const sealed = { parts: [...parts], rest: await this.#sealed(rest, owner) };
-    for (const [at, part] of parts.entries())
-      if (typeof part === 'string' && !isStructure.test(part))
-        sealed.parts[at] = await this.#sealed(part, owner);
-    return this.#put(composedText(sealed), { needs: refsIn(sealed) });
+  compose(composition: Composition, owner: TextOwner): Promise<Body> {
+    return this.#compose(composition, owner);
   }
 
-  /** Adds JSON values to a list that is stored as a blob; `list` is undefined for the first ones. */
-  async append(list: BlobPart | undefined, values: readonly unknown[], owner: BodyOwner): Promise<BlobPart> {
+  async #compose({ parts, rest }: Composition, of: TextOwner, owner?: BlobOwner): Promise<BlobRef> {
+    const sealed = { parts: [...parts], rest: await this.#sealed(rest, of) };
+    for (const [at, part] of parts.entries())
+      if (typeof part === 'string' && !isStructure.test(part))
+        sealed.parts[at] = await this.#sealed(part, of);
+    return this.#put(composedText(sealed), { needs: refsIn(sealed), ...(owner && { owner }) });
+  }
+
+  /**
+   * Adds JSON values to a list that is stored as a blob; `list` is undefined for the first ones. `known`: blobs of the same
+   * owner whose texts the values may say again.
+   */
+  async append(
+    list: BlobPart | undefined,
+    values: readonly unknown[],
+    owner: BodyOwner,
+    known: readonly BlobRef[] = [],
+  ): Promise<BlobPart> {
+    const { clears } = this.#recent;
     const added = valuesText(values);
-    if (!list) return this.#part(added, values.length, owner);
-    const text = `${await this.#textOf(list)},${added}`;
-    const count = list.values + values.length;
-    const isWrittenAnew = list.links >= MAX_LINKS || this.#store.isScattered(list.ref);
+    const said = withKnown(added, await Promise.all(known.map((ref) => this.#knownText(ref))));
+    if (!list && said.parts.length === 0) return this.#part(added, values.length, owner);
+    const text = list ? `${await this.#textOf(list.ref)},${added}` : added;
+    const count = (list?.values ?? 0) + values.length;
+    const isWrittenAnew = list && (list.links >= MAX_LINKS || this.#store.isScattered(list.ref));
     if (isWrittenAnew) return this.#part(text, count, owner);
-    const ties = { needs: [list.ref], owner: blobOwner(owner) };
-    const rest = await this.#sealed(added, owner);
-    const ref = await this.#put(composedText({ parts: [list, ','], rest }), ties);
-    this.#recent.add(ref, text);
-    return { ref, values: count, links: list.links + 1 };
+    const before: readonly Part[] = list ? [list, ','] : [];
+    const ref = await this.#compose({ ...said, parts: [...before, ...said.parts] }, owner, blobOwner(owner));
+    this.#recent.add(ref, text, clears);
+    return { ref, values: count, links: (list?.links ?? 0) + 1 + said.parts.filter(isSlice).length };
+  }
+
+  async #knownText(ref: BlobRef): Promise<KnownText> {
+    return { ref, text: ref.bytes > MAX_KNOWN_BYTES ? '' : await this.#textOf(ref) };
   }
 
   /** The composition of a body; undefined for one that is not composed. */
@@ -125,6 +158,14 @@ export class Bodies {
     return unlessErased(this.read(body));
   }
 
+  /** Whether nobody can read the body any more because its session was deleted. */
+  async isErased(body: Body): Promise<boolean> {
+    if (typeof body === 'string') return this.seals.isErased(body);
+    const bytes = await this.#readBlob(body);
+    const { rest } = (isComposedBytes(bytes) && compositionIn(bytes.toString())) || { rest: bytes };
+    return this.seals.isErased(rest);
+  }
+
   /** Drops the key of a session, without which nobody can read its texts. */
   async erase(owner: KeyOwner): Promise<void> {
     await this.seals.drop(owner);
@@ -132,16 +173,18 @@ export class Bodies {
   }
 
   async #part(text: string, values: number, owner: BodyOwner): Promise<BlobPart> {
+    const { clears } = this.#recent;
     const ref = await this.#put(await this.#sealed(text, owner), { owner: blobOwner(owner) });
-    this.#recent.add(ref, text);
+    this.#recent.add(ref, text, clears);
     return { ref, values, links: 1 };
   }
 
-  async #textOf({ ref }: BlobPart): Promise<string> {
+  async #textOf(ref: BlobRef): Promise<string> {
     const known = this.#recent.get(ref);
     if (known !== undefined) return known;
+    const { clears } = this.#recent;
     const text = await this.#text(await this.#rawText(ref));
-    this.#recent.add(ref, text);
+    this.#recent.add(ref, text, clears);
     return text;
   }
 
@@ -151,9 +194,16 @@ export class Bodies {
     const texts: string[] = [];
     // Each text is sealed by itself. The rest first: of a deleted session it says so, while the parts may be gone.
     const rest = await this.seals.open(composition.rest);
-    for (const part of composition.parts)
-      texts.push(typeof part === 'string' ? await this.seals.open(part) : await this.#textOf(part));
+    for (const part of composition.parts) texts.push(await this.#partText(part));
     return texts.join('') + rest;
+  }
+
+  async #partText(part: Part): Promise<string> {
+    if (typeof part === 'string') return this.seals.open(part);
+    if (!isSlice(part)) return this.#textOf(part.ref);
+    const { slice, from, to } = part;
+    const text = typeof slice === 'string' ? await this.seals.open(slice) : await this.#textOf(slice);
+    return text.slice(from, to);
   }
 
   async #sealed(text: string, { tenant, session }: TextOwner): Promise<string> {
@@ -166,7 +216,7 @@ export class Bodies {
 
   async #read(ref: BlobRef): Promise<Buffer> {
     const bytes = await this.#readBlob(ref);
-    if (isComposed(bytes.toString('latin1', 0, 32))) return Buffer.from(await this.read(ref));
+    if (isComposedBytes(bytes)) return Buffer.from(await this.read(ref));
     return this.seals.openBytes(bytes);
   }
 

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { PoolKit } from '../../test/fakes/pool-engine.ts';
 import { VirtualEnv } from '../../test/flow/virtual-env.ts';
 import type { EngineEvent } from '../core/engine/areas.ts';
+import type { Engine } from '../core/engine/engine.ts';
 import type { Backend, BackendInfo, Inspection, KillReply } from '../core/ports/backend.ts';
 import { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -13,6 +14,8 @@ import { Bodies } from './bodies.ts';
 import { Divergence } from './divergence.ts';
 import { EffectRunner } from './effect-runner.ts';
 import { type EffectLoop, Effects } from './effects.ts';
+
+const NO_CHILDREN = { below: async () => [], now: () => [] };
 
 interface WorkerJob {
   readonly kit: PoolKit;
@@ -40,14 +43,14 @@ function lostJob(): WorkerJob {
 }
 
 /** A loop that only notes what is posted: nothing here needs the engine to react. */
-function partsFor(env: Env, posted: EngineEvent[]) {
+function partsFor(env: Env, posted: EngineEvent[], engine: Engine, backend: Backend) {
   const loop: EffectLoop = {
     post: (event) => posted.push(event),
     ask: async () => undefined as never,
     durable: async () => undefined,
     fail: (error) => assert.fail(error),
   };
-  const bodies = new Bodies(new MemoryStore(env.timers), env.random, new ByteRoom(2 ** 20));
+  const bodies = new Bodies(new MemoryStore(env.timers), env, new ByteRoom(2 ** 20));
   const divergence = new Divergence({
     logger: undefined,
     isSoleWriter: true,
@@ -56,7 +59,8 @@ function partsFor(env: Env, posted: EngineEvent[]) {
     keep: () => undefined,
   });
   const { clock } = env;
-  return { env, clock, loop, bodies, divergence, runner: new EffectRunner(env, loop) };
+  const runner = new EffectRunner(env, loop);
+  return { env, clock, loop, bodies, divergence, runner, engine, backends: directoryOf(backend) };
 }
 
 function directoryOf(backend: Backend): BackendDirectory {
@@ -70,12 +74,10 @@ test('a worker that is gone does not come back by what it said before', async ()
   const said = Promise.withResolvers<Inspection>();
   const backend = { info, inspect: () => said.promise } as unknown as Backend;
   const posted: EngineEvent[] = [];
-  const parts = partsFor(realEnv(), posted);
+  const parts = partsFor(realEnv(), posted, kit.engine, backend);
   const effects = new Effects({
     ...parts,
-    engine: kit.engine,
-    backends: directoryOf(backend),
-    children: async () => [],
+    children: NO_CHILDREN,
     holderLostMs: 1000,
     onEvent: () => undefined,
   });
@@ -100,12 +102,10 @@ test('one question without an answer does not make a backend unreachable that ha
     return { registry: info.registry, rememberedSince: Number.MAX_SAFE_INTEGER, known: new Map() };
   };
   const posted: EngineEvent[] = [];
-  const parts = partsFor(time.env(), posted);
+  const parts = partsFor(time.env(), posted, kit.engine, { info, inspect } as unknown as Backend);
   const effects = new Effects({
     ...parts,
-    engine: kit.engine,
-    backends: directoryOf({ info, inspect } as unknown as Backend),
-    children: async () => [],
+    children: NO_CHILDREN,
     holderLostMs: 5000,
     onEvent: () => undefined,
   });
@@ -125,18 +125,16 @@ test('a backend that goes on running after a kill is ordered again after growing
   const { kit, info } = runningJob();
   kit.cancel('a');
   const time = new VirtualEnv();
-  const parts = partsFor(time.env(), []);
   let kills = 0;
   const kill = async (): Promise<KillReply> => {
     kills++;
     return { is: 'running' };
   };
   const follow = (): Promise<never> => new Promise(() => undefined);
+  const parts = partsFor(time.env(), [], kit.engine, { info, kill, follow } as unknown as Backend);
   const effects = new Effects({
     ...parts,
-    engine: kit.engine,
-    backends: directoryOf({ info, kill, follow } as unknown as Backend),
-    children: async () => [],
+    children: NO_CHILDREN,
     holderLostMs: 5000,
     onEvent: () => undefined,
   });

@@ -5,6 +5,7 @@
 
 import { mayBeSpared } from '../core/attempts/progress.ts';
 import type { KillAnswer } from '../core/attempts/reports.ts';
+import { waitStateOf } from '../core/attempts/waiting.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/engine/due.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type {
@@ -19,11 +20,12 @@ import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
+import type { Body } from '../model/body.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change } from '../model/records.ts';
-import type { AttemptState } from '../model/states.ts';
 import type { RefusedChild, WaitRecord } from '../model/waiting.ts';
 import type { Commander } from '../model/worker-wire.ts';
+import { Acknowledgements } from './acknowledgements.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
@@ -58,10 +60,11 @@ export class Effects {
   readonly #parts: EffectsParts;
   readonly #runner: EffectRunner;
   readonly #outcomes: Outcomes;
-  readonly inspector: Inspector;
+  readonly #inspector: Inspector;
   /** The attempts whose offer was sent, until the answer to it is durable. */
   readonly #offering = new Map<JobEntry, string>();
   readonly #readers: EventReaders;
+  readonly acknowledgements: Acknowledgements;
 
   /** The backends that have answered once. */
   readonly #known = new WeakSet<Backend>();
@@ -70,8 +73,13 @@ export class Effects {
     this.#parts = parts;
     this.#runner = parts.runner;
     this.#outcomes = new Outcomes(parts);
-    this.inspector = new Inspector({ ...parts, outcomes: this.#outcomes });
+    this.acknowledgements = new Acknowledgements(parts);
+    this.#inspector = new Inspector({ ...parts, outcomes: this.#outcomes });
     this.#readers = new EventReaders({ ...parts, outcomes: this.#outcomes, who: () => this.#who() });
+  }
+
+  get forReconciliation(): { readonly inspector: Inspector; readonly acks: Acknowledgements } {
+    return { inspector: this.#inspector, acks: this.acknowledgements };
   }
 
   /** Starts what is due for one job; its records are durable. */
@@ -91,6 +99,7 @@ export class Effects {
       const backend = this.#parts.backends.get(info.name);
       if (backend && (!up || !this.#known.has(backend))) this.#probe(backend);
     }
+    this.acknowledgements.sweep();
   }
 
   /**
@@ -106,8 +115,8 @@ export class Effects {
       isDue: () => !isAsked,
       attempt: async () => {
         isAsked = true;
-        const isOwn = await this.inspector.inspect([], backend).then(
-          (inspection) => this.inspector.isOwn(backend, inspection),
+        const isOwn = await this.#inspector.inspect([], backend).then(
+          (inspection) => this.#inspector.isOwn(backend, inspection),
           () => !this.#parts.divergence.isRefusedBy(name),
         );
         if (isOwn) this.#known.add(backend);
@@ -139,13 +148,7 @@ export class Effects {
 
   /** Acknowledges the attempts that these durable changes have closed: their executors may drop them. */
   acknowledge(changes: readonly Change[]): void {
-    if (this.#runner.stopped) return;
-    for (const { kind, id, after } of changes) {
-      if (kind !== 'attempt' || !after || !isClosed(after.state)) continue;
-      crashpoint('effect:before-ack');
-      // A lost acknowledgement does no harm: executors drop old executions by themselves.
-      this.#parts.backends.get(after.backend)?.ack(id, this.#who()).catch(ignore);
-    }
+    this.acknowledgements.closed(changes);
   }
 
   #begin(effect: Effect): void {
@@ -216,7 +219,8 @@ export class Effects {
       attempt: async () => {
         try {
           const { wait } = entry.job;
-          const waited = wait && (await readWait(wait, bodies));
+          const state = waitStateOf(this.#parts.engine.state, entry);
+          const waited = wait && (await readWait(wait, state, bodies));
           const payloadText = await bodies.read(entry.ask.payload);
           this.#send(token, entry, waited ? { payloadText, waited } : { payloadText }, backend);
         } catch (error) {
@@ -252,7 +256,13 @@ export class Effects {
     }
     if (answer.is === 'conflict') this.#parts.divergence.conflict(backend.info.name, token);
     if (answer.is === 'refused') return this.#refused(token, answer);
-    this.#parts.loop.post({ type: 'offered', token, answer });
+    const report = (): void => {
+      if (!this.#runner.stopped && this.#parts.engine.state.open.has(token))
+        this.#parts.loop.post({ type: 'offered', token, answer });
+    };
+    // An attempt that only decides has mostly ended at the next turn: then nobody needs the record of its acceptance.
+    if (answer.is === 'accepted' && backend.info.isRepeatable) this.#parts.env.timers.soon(report);
+    else report();
     // Followed before the acceptance is durable: a quick outcome is then written in the same flush.
     if (answer.is === 'accepted') this.#readers.follow(token, backend);
   }
@@ -266,12 +276,12 @@ export class Effects {
   }
 
   async #inspect(token: string, backend: Backend): Promise<boolean> {
-    const inspection = await this.inspector.inspect([token], backend);
-    if (!this.inspector.isOwn(backend, inspection)) return false;
+    const inspection = await this.#inspector.inspect([token], backend);
+    if (!this.#inspector.isOwn(backend, inspection)) return false;
     const entry = this.#parts.engine.state.open.get(token);
     const attempt = entry?.open;
     if (!attempt) return true;
-    const finding = await this.inspector.finding(entry, attempt, inspection);
+    const finding = await this.#inspector.finding(entry, attempt, inspection);
     const held =
       finding.is === 'forgotten' && attempt.state === 'unknown' && attempt.epoch === this.#who().epoch;
     await this.#parts.loop.ask({ type: 'found', token, finding });
@@ -288,13 +298,13 @@ export class Effects {
     const attempt = this.#parts.engine.state.open.get(token)?.open;
     if (!attempt) return true;
     // That an executor of another copy does not know the token proves nothing.
-    if (reply.is === 'tombstoned' && !this.inspector.isOwn(backend, reply)) return false;
+    if (reply.is === 'tombstoned' && !this.#inspector.isOwn(backend, reply)) return false;
     if (reply.is === 'stopping' || (reply.is === 'running' && how === 'end')) {
       // The reader receives the end, or the next try does.
       this.#readers.follow(token, backend);
       return false;
     }
-    const isOther = 'hash' in reply && this.inspector.isOtherBody(ordered, attempt, reply.hash);
+    const isOther = 'hash' in reply && this.#inspector.isOtherBody(ordered, attempt, reply.hash);
     const answer: KillAnswer = isOther ? { is: 'conflict' } : await this.#killAnswer(reply, ordered, attempt);
     await this.#parts.loop.ask({ type: 'killed', token, answer });
     return true;
@@ -303,7 +313,7 @@ export class Effects {
   async #killed(token: string, backend: Backend, how: KillHow): Promise<Exclude<KillReply, Fenced>> {
     const reply = await backend.kill(token, this.#who(), how);
     if (reply.is === 'fenced') throw new OrchdError('FENCED');
-    return reply.is === 'tombstoned' ? this.inspector.inBrainTime(reply) : reply;
+    return reply.is === 'tombstoned' ? this.#inspector.inBrainTime(reply) : reply;
   }
 
   async #killAnswer(
@@ -312,7 +322,7 @@ export class Effects {
     attempt: AttemptRecord,
   ): Promise<KillAnswer> {
     if (reply.is === 'running') return { is: 'running' };
-    if (reply.is === 'forgotten') return { is: 'forgotten', why: reply.why, isGone: true };
+    if (reply.is === 'forgotten') return this.#outcomes.forgotten(reply.why, ask);
     if (reply.is === 'ended')
       return { is: 'ended', outcome: await this.#outcomes.recorded(reply.outcome, ask) };
     return { is: remembers(reply, attempt) ? 'tombstoned' : 'forgotten' };
@@ -331,9 +341,6 @@ export class Effects {
   }
 }
 
-/** An attempt that was given up is of no use to its executor either. */
-const isClosed = (state: AttemptState): boolean => state === 'ended' || state === 'abandoned';
-
 function ignore(): void {}
 
 interface OfferedTexts {
@@ -342,7 +349,12 @@ interface OfferedTexts {
 }
 
 /** What the job goes on with after a wait. */
-async function readWait({ state, answer, refused, ...rest }: WaitRecord, bodies: Bodies): Promise<Waited> {
+async function readWait(
+  { state: _, answer, refused, ...rest }: WaitRecord,
+  state: Body | undefined,
+  bodies: Bodies,
+): Promise<Waited> {
+  if (state === undefined) throw new OrchdError('STORE_CORRUPT', 'what the job goes on with is missing');
   const { seals } = bodies;
   const opened = (child: RefusedChild) => seals.openError(child.error).then((error) => ({ ...child, error }));
   return {

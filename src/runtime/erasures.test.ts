@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { memoryBrain } from '../../test/fakes/memory-brain.ts';
+import { Stage } from '../../test/flow/stage.ts';
 import { runtimeSettings } from '../app/settings.ts';
 import { FunctionBackend } from '../backends/local/functions.ts';
 import { loadConfig } from '../config/load.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { isSealed } from '../kit/seal.ts';
+import { errorInfo } from '../model/errors.ts';
 import { Medium, MemoryStore } from '../stores/memory/memory.ts';
 import { Orchestrator } from './orchestrator.ts';
 
@@ -146,6 +148,80 @@ test('what an executor says about a failure is readable for its owner, and seale
   assert.equal(after.error?.code, error?.code);
   assert.doesNotMatch(JSON.stringify(after), /secret|sealed/);
 });
+
+interface Speaker {
+  /** Called before the job is submitted. */
+  readonly prepare?: (stage: Stage) => void;
+  /** Called when the job has begun. */
+  readonly speak?: (stage: Stage, orchestrator: Orchestrator) => Promise<void>;
+  readonly policy: 'hold' | 'fail';
+  /** Of a job that is being cancelled nothing is kept that was said. */
+  readonly isCancelled?: true;
+}
+
+/** Ways in which a sentence about a job gets into its records. */
+const SPEAKERS: Readonly<Record<string, Speaker>> = {
+  'by a provider that turns it away': {
+    policy: 'fail',
+    speak: async (stage) => {
+      const error = errorInfo('RATE_LIMITED', 'it quotes a secret');
+      stage.end('a:1', { ok: 'turned_away', why: 'quota', error, retryAfterMs: 3_600_000 });
+    },
+  },
+  'by an executor that has lost its outcome': {
+    policy: 'fail',
+    prepare: (stage) => {
+      stage.follow = async () => ({ is: 'forgotten', why: 'it quotes a secret' });
+    },
+  },
+  'by an executor that is asked about it': {
+    policy: 'fail',
+    prepare: (stage) => {
+      stage.answer = () => Promise.reject(new Error('no answer'));
+      const known = new Map([['a:1', { is: 'forgotten', why: 'it quotes a secret' } as const]]);
+      stage.inspect = async () => ({ registry: stage.info.registry, rememberedSince: 0, known });
+    },
+  },
+  'by an executor that is told to end it': {
+    policy: 'fail',
+    isCancelled: true,
+    speak: async (stage, orchestrator) => {
+      stage.kill = async () => ({ is: 'forgotten', why: 'it quotes a secret' });
+      await orchestrator.cancel('a');
+    },
+  },
+  'by somebody who settles it as failed': {
+    policy: 'hold',
+    prepare: (stage) => {
+      stage.answer = () => Promise.reject(new Error('no answer'));
+      stage.inspect = async () => ({ registry: 'another', rememberedSince: 0, known: new Map() });
+    },
+    speak: async (_, orchestrator) => {
+      while ((await orchestrator.get('a')).waiting?.code !== 'unknown_outcome') await turns(1);
+      await orchestrator.resolve('a', { as: 'failed', message: 'it quotes a secret' });
+    },
+  },
+};
+
+for (const [who, { prepare, speak, policy, isCancelled = false }] of Object.entries(SPEAKERS))
+  test(`what is said about a job of a session is sealed in its records: ${who}`, async (t) => {
+    const stage = new Stage();
+    prepare?.(stage);
+    const { orchestrator, medium } = await memoryBrain(t, { backends: [stage] });
+    await orchestrator.submit({ job_id: 'a', session_id: 's', max_tries: 1, on_unknown: policy });
+    await stage.until(() => stage.offers.length > 0);
+    await speak?.(stage, orchestrator);
+    const isClosed = async (): Promise<boolean> => {
+      const { state = '' } = (await orchestrator.get('a')).attempts[0] ?? {};
+      return state === 'ended' || state === 'abandoned';
+    };
+    while (!(await isClosed())) await turns(1);
+    const shown = JSON.stringify(await orchestrator.get('a'));
+    assert.equal(shown.includes('secret'), !isCancelled, shown);
+    assert.ok(!JSON.stringify(medium.changes).includes('secret'));
+    await orchestrator.sessions.remove(TENANT, 's', 'me');
+    assert.doesNotMatch(JSON.stringify(await orchestrator.get('a')), /secret|sealed/);
+  });
 
 test('metadata that was sealed before a deletion and written after it is gone, and the session can be used', async (t) => {
   const { orchestrator, hold } = await begin(t);

@@ -1,6 +1,8 @@
 /**
- * Drops the keys of deleted sessions. The record of a deletion is the order to do so: it is carried out once it is durable,
- * repeated until it succeeds, by the next brain too, and then removed.
+ * Drops the keys of deleted sessions and what is left of them in the archive, and tells the executors to erase what they
+ * keep of them. The record of a deletion is
+ * the order to do so: it is carried out once it is durable, repeated until it succeeds, by the next brain too, and then
+ * removed.
  */
 import type { Engine } from '../core/engine/engine.ts';
 import type { KeyOwner } from '../core/ports/keys.ts';
@@ -8,23 +10,29 @@ import type { ErasureRecord } from '../model/erasure-record.ts';
 import { type Change, scoped } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
 import type { EffectRunner } from './effect-runner.ts';
+import { ExecutorErasure, type ExecutorErasureParts } from './executor-erasure.ts';
 import type { Loop } from './loop.ts';
+import type { SessionArchive } from './session-archive.ts';
 
-export interface ErasuresParts {
+export interface ErasuresParts extends ExecutorErasureParts {
   readonly engine: Engine;
   readonly loop: Loop;
   readonly runner: EffectRunner;
   readonly bodies: Bodies;
+  readonly sessionArchive: SessionArchive;
 }
 
 export class Erasures {
   readonly #parts: ErasuresParts;
+  readonly #executors: ExecutorErasure;
   /** Resolved when the deletion is over, by the id of its record. */
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
 
   constructor(parts: ErasuresParts) {
     this.#parts = parts;
+    this.#executors = new ExecutorErasure(parts);
     parts.bodies.seals.whenErased = (owner) => this.whenErased(owner);
+    parts.sessionArchive.whenErased = (owner) => this.whenErased(owner);
     void parts.loop.failed.then((error) => this.#fail(error));
   }
 
@@ -52,7 +60,7 @@ export class Erasures {
   }
 
   #run(id: string, { tenant, session, n }: ErasureRecord): void {
-    const { engine, runner, loop, bodies } = this.#parts;
+    const { engine, runner, loop, bodies, sessionArchive } = this.#parts;
     const { erasure } = engine.state.tables;
     runner.run(
       `erase ${id}`,
@@ -60,6 +68,8 @@ export class Erasures {
         isDue: () => erasure.get(id)?.n === n,
         attempt: async () => {
           await bodies.erase({ tenant, session });
+          await sessionArchive.dropErased(tenant, session);
+          await this.#executors.erase({ tenant, session });
           await loop.ask({ type: 'erased', id, n });
           return true;
         },

@@ -117,8 +117,11 @@ export class EventReaders {
 
   /** The reader is over, so that a held attempt is inspected from now on instead of being read again. */
   #endedUnknown({ entry, token }: Reading, why: string | undefined): void {
-    const { runner, loop } = this.#parts;
+    const { runner, loop, outcomes } = this.#parts;
     if (this.#tokens.get(entry) === token) this.#tokens.delete(entry);
-    if (!runner.stopped) loop.post({ type: 'found', token, finding: { is: 'forgotten', why, isGone: true } });
+    outcomes.forgotten(why, entry.ask).then(
+      (finding) => runner.stopped || loop.post({ type: 'found', token, finding }),
+      (error: Error) => runner.stopped || loop.fail(error),
+    );
   }
 }

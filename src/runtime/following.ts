@@ -104,7 +104,7 @@ export class Following {
       }
       // Opened before the stream begins: a result that cannot be read is an error, and not a stream without an end.
       if (refuses && typeof seen.result === 'object') held = await seen.result.open('now');
-      this.#begin(follower, seen);
+      this.#begin(uid, follower, seen);
       return follower;
     } catch (error) {
       follower.close();
@@ -114,18 +114,29 @@ export class Following {
     }
   }
 
-  /** A change of the job is durable. Its followers learn what it waits for, and that nobody knows what became of it. */
-  settled({ uid, ask, open, job: { state, wait } }: JobEntry): void {
+  /**
+   * A change of the job is durable. Its followers learn what it waits for, that nobody knows what became of it, and that
+   * it is paused or goes on.
+   */
+  settled({ uid, ask, open, job: { state, wait, paused } }: JobEntry): void {
     // Between two attempts, the log of the last one is not needed if nobody follows the job.
     if (!open && this.#relay.followersOf(uid) === 0) return this.#relay.forget(uid);
     if (state === 'waiting' && wait)
       this.#relay.tell(uid, 'waiting', { job_id: ask.id, step: wait.step, jobs: wait.children });
     else if (state === 'stale') this.#relay.tell(uid, 'stale', { job_id: ask.id });
+    if (!isTerminal(state))
+      this.#relay.notePause(uid, paused !== undefined, () => ({ job_id: ask.id, ...paused }));
   }
 
   ended(uid: string, seen: JobWithResult): void {
-    this.#relay.end(uid, lastAttempt(seen.job), endEvent(seen));
+    if (seen.isErased) this.#relay.endWith(uid, endEvent(seen));
+    else this.#relay.end(uid, lastAttempt(seen.job), endEvent(seen));
     this.#relay.forget(uid);
+  }
+
+  /** The session of a job was deleted: whoever still reads what an ended job has said gets its end instead. */
+  erased(uid: string): void {
+    this.#relay.skipToEnd(uid);
   }
 
   /** Drops the logs of a job without followers. */
@@ -143,9 +154,13 @@ export class Following {
     this.#relay.closeAll();
   }
 
-  #begin(follower: Follower, seen: JobWithResult): void {
+  #begin(uid: string, follower: Follower, seen: JobWithResult): void {
     const { job } = seen;
+    // What its attempts have said may still be at its executors.
+    if (seen.isErased) return follower.endWith(endEvent(seen));
     const attempt = lastAttempt(job);
+    if (this.#relay.isPaused(uid, job.paused !== undefined) && !isTerminal(job.state))
+      follower.sendUnnumbered('paused', { job_id: job.job_id, ...job.paused });
     if (attempt > 0) follower.switchTo(attempt);
     if (isTerminal(job.state)) follower.finish(endEvent(seen), stillRuns(job));
     else if (job.state === 'queued') follower.sendUnnumbered('queued', waitingOf(job));

@@ -43,7 +43,7 @@ const newBodies = (): Bodies =>
       isScattered: () => scattered,
       keys,
     } as Partial<Store> as Store,
-    env.random,
+    env,
     new ByteRoom(2 ** 20),
   );
 
@@ -168,4 +168,45 @@ test('of a session, no text of a composed body is readable in the blobs, and all
   // The store drops what only the session needed; the jobs in the history, and their own bodies, stay.
   blobs.fill(undefined as never, 0, -1);
   assert.equal(await bodies.readable(plain), undefined);
+});
+
+for (const session of [undefined, 's'])
+  test(`the result of a tool is not stored again with what is said of it${session ? ', sealed' : ''}`, async () => {
+    const owner = { ...OWNER, session };
+    const said = 'a line that a tool returned\n'.repeat(400);
+    const result = (await bodies.store(JSON.stringify({ ok: true, text: said }), owner)) as BlobRef;
+    const stored = blobs.join('').length;
+    const lists = {
+      messages: [
+        { role: 'user', content: text(1) },
+        { role: 'tool', content: `data\n${said}` },
+      ],
+    };
+    const { state } = await keepState(bodies, {
+      lists,
+      restText: '{}',
+      last: undefined,
+      owner,
+      known: [result],
+    });
+    assert.ok(blobs.join('').length - stored < 4000);
+    assert.ok(ties.some((each) => each?.needs?.includes(result)));
+    bodies = newBodies();
+    assert.deepEqual(JSON.parse(await bodies.read(state)), lists);
+    const more = { messages: [...lists.messages, { role: 'user', content: 'and then?' }] };
+    const next = await keepState(bodies, { lists: more, restText: '{}', last: state, owner });
+    bodies = newBodies();
+    assert.deepEqual(JSON.parse(await bodies.read(next.state)), more);
+  });
+
+test('what is stored while its session is deleted is not kept in memory, where it could still be read', async () => {
+  const owner = { ...OWNER, session: 'deleted' };
+  await bodies.store('"the key is made"', owner);
+  const [body, list] = [
+    bodies.store(JSON.stringify(text(1).repeat(9)), owner),
+    bodies.append(undefined, [1], owner),
+  ];
+  await bodies.erase({ tenant: owner.tenant, session: owner.session });
+  assert.equal(await bodies.readable(await body), undefined);
+  assert.equal(await bodies.readable((await list).ref), undefined);
 });

@@ -2,8 +2,8 @@
  * Lists that only grow, such as the messages of a run: what a job keeps over a wait, and the payloads of the jobs below it,
  * name the stored list instead of repeating it (model/composed.ts). All of it stays in one text while that is small.
  */
-import type { Body } from '../model/body.ts';
-import { type BlobPart, type Composition, valuesText } from '../model/composed.ts';
+import type { BlobRef, Body } from '../model/body.ts';
+import { type BlobPart, type Composition, isSlice, type Part, valuesText } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Bodies, BodyOwner } from './bodies.ts';
 
@@ -30,15 +30,17 @@ export interface GrownState {
   /** Lists whose first values are stored already, where there was no wait before. */
   readonly begun?: Readonly<Record<string, BlobPart>> | undefined;
   readonly owner: BodyOwner;
+  /** Blobs whose texts the new values may say again. */
+  readonly known?: readonly BlobRef[];
 }
 
 /** Stores the state of a wait: the lists, then the fields of `restText`, which is the text of an object. */
 export async function keepState(
   bodies: Bodies,
-  { lists, restText, last, begun, owner }: GrownState,
+  { lists, restText, last, begun, owner, known = [] }: GrownState,
 ): Promise<KeptState> {
-  const known = last === undefined ? undefined : await bodies.composition(last);
-  if (!known) {
+  const former = last === undefined ? undefined : await bodies.composition(last);
+  if (!former) {
     const text = plainText(lists, restText);
     if (bodies.fitsInline(text, owner)) return { state: await bodies.store(text, owner), stored: [] };
   }
@@ -47,7 +49,8 @@ export async function keepState(
   for (const [name, values] of Object.entries(lists)) {
     const label = labelOf(name);
     parts.push(`${parts.length === 0 ? '{' : '],'}${label}`);
-    const part = await grown(bodies, known ? listIn(known, label) : begun?.[name], values, owner);
+    const stem = former ? listIn(former, label) : begun?.[name];
+    const part = await grown(bodies, stem, values, owner, known);
     if (!part) continue;
     parts.push(part);
     stored.push({ values, part });
@@ -68,8 +71,6 @@ export function composedPayload(payload: unknown, stored: readonly StoredList[])
   if (parts.length === 0) return undefined;
   return { parts, rest: `]${fieldsAfter(JSON.stringify(others))}` };
 }
-
-type Part = Composition['parts'][number];
 
 /** The values of a list, with the stored lists that it contains as parts. */
 function piecesOf(values: readonly unknown[], stored: readonly StoredList[]): Part[] {
@@ -96,11 +97,12 @@ export async function grown(
   list: BlobPart | undefined,
   values: readonly unknown[],
   owner: BodyOwner,
+  known: readonly BlobRef[] = [],
 ): Promise<BlobPart | undefined> {
   if (list && values.length < list.values)
     throw new OrchdError('INVALID_PARAMS', 'a list that only grows has fewer values than before');
   const added = values.slice(list?.values ?? 0);
-  return added.length === 0 ? list : bodies.append(list, added, owner);
+  return added.length === 0 ? list : bodies.append(list, added, owner, known);
 }
 
 /** The list that was stored with the state of a wait; undefined where it is inside the state. */
@@ -115,10 +117,11 @@ const labelOf = (name: string): string => `"${name}":[`;
 function listIn({ parts }: Composition, label: string): BlobPart | undefined {
   const at = parts.findIndex((part) => typeof part === 'string' && part.endsWith(label));
   const part = at < 0 ? undefined : parts[at + 1];
-  return typeof part === 'object' ? part : undefined;
+  return typeof part === 'object' && !isSlice(part) ? part : undefined;
 }
 
-function plainText(lists: Lists, restText: string): string {
+/** The text of a state with its lists, which is small enough to be kept as one. */
+export function plainText(lists: Lists, restText: string): string {
   const fields = Object.entries(lists).map(([name, values]) => `"${name}":[${valuesText(values)}]`);
   return `{${fields.join(',')}${fieldsAfter(restText)}`;
 }

@@ -1,6 +1,6 @@
 /**
  * Wraps a backend so that every call ends: a call that throws, or gets no answer within `patienceMs`, is rejected. While
- * this brain may have been replaced, an offer, inspection, kill or acknowledgement is held back, and rejected with FENCED
+ * this brain may have been replaced, an offer, inspection, kill, acknowledgement or erasure is held back, and rejected with FENCED
  * after `patienceMs`. `follow` has neither limit: a job may run for any time, and reading its events changes nothing.
  */
 import type {
@@ -51,6 +51,11 @@ export class GuardedBackend implements Backend {
 
   ack(token: string, who: Commander): Promise<void> {
     return this.#inTime(() => this.#backend.ack(token, who));
+  }
+
+  erase(token: string, who: Commander): Promise<void> {
+    const backend = this.#backend;
+    return this.#inTime(() => (backend.erase ? backend.erase(token, who) : backend.ack(token, who)));
   }
 
   async follow(

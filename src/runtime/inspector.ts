@@ -70,15 +70,17 @@ export class Inspector {
     const status = inspection.known.get(entry.token);
     if (status && this.isOtherBody(entry, attempt, status.hash)) return { is: 'conflict' };
     if (status?.is === 'running') return { is: 'running' };
-    if (status?.is === 'forgotten') return { is: 'forgotten', why: status.why, isGone: true };
+    if (status?.is === 'forgotten') return this.#parts.outcomes.forgotten(status.why, entry.ask);
     if (status)
       return { is: 'ended', outcome: await this.#parts.outcomes.recorded(status.outcome, entry.ask) };
     // An executor that accepted the token and no longer lists it has forgotten it, however far its memory reaches back.
     const neverHadIt = remembers(inspection, attempt) && attempt.acceptedAt === undefined;
     if (neverHadIt) return { is: 'absent' };
     const { info } = this.#parts.engine.queue.fleet.backends.get(attempt.backend) ?? {};
-    const isGone = info?.endsWithProcess === true && inspection.registry !== attempt.registry;
-    return { is: 'forgotten', ...(isGone && { isGone }) };
+    const isSame = inspection.registry === attempt.registry;
+    const isGone = info?.endsWithProcess === true && !isSame;
+    const mayArrive = isSame && attempt.acceptedAt === undefined;
+    return { is: 'forgotten', ...(isGone && { isGone }), ...(mayArrive && { mayArrive }) };
   }
 
   /** Whether the executor ran another body under this token. An attempt that it accepted is known to be ours. */

@@ -6,7 +6,18 @@ import type { Follower, Sink } from '../relay/follower.ts';
 import { cursorOf, FROM_THE_START, type ReaderPosition } from './following.ts';
 
 export interface JobEvent {
-  readonly type: 'queued' | 'waiting' | 'stale' | 'started' | 'token' | 'metrics' | 'reset' | 'end' | 'error';
+  readonly type:
+    | 'queued'
+    | 'paused'
+    | 'resumed'
+    | 'waiting'
+    | 'stale'
+    | 'started'
+    | 'token'
+    | 'metrics'
+    | 'reset'
+    | 'end'
+    | 'error';
   /**
    * `<attempt>.<n>`, or `<attempt>.end`: where to resume. Events made by the brain itself, such as `queued`, have
    * none.

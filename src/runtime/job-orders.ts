@@ -6,7 +6,7 @@ import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { BodySize } from '../kit/slices.ts';
 import { INLINE_BODY_BYTES } from '../model/body.ts';
-import { OrchdError } from '../model/errors.ts';
+import { type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
 import { ResolveRequest } from '../model/submit.ts';
 import type { Bodies, TextOwner } from './bodies.ts';
 import type { Loop } from './loop.ts';
@@ -79,7 +79,10 @@ export class JobOrders {
           const ends = ask && (await submissions.knownEnds(ask));
           const session = ask?.spec.session_id;
           const lookup = session === undefined ? undefined : await sessionArchive.look(tenant, session);
-          return { type: 'redrive', uid, by, known, ends, lookup };
+          const parentId = ask?.spec.parent_id;
+          const parent =
+            parentId === undefined ? undefined : await submissions.findEvicted(uidFor(tenant, parentId));
+          return { type: 'redrive', uid, by, known, parent, ends, lookup };
         }),
       );
       if (evictions === submissions.evictions) return orders;
@@ -103,9 +106,20 @@ export class JobOrders {
       if (!owner) throw await this.#endedError(jobId, tenant);
       return bodies.store(text, owner);
     };
-    const stored: ResolveAs =
-      checked.as === 'succeeded' ? { as: 'succeeded', result: await store(checked.result) } : checked;
-    return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: stored }));
+    const stored = async (): Promise<ResolveAs> => {
+      if (checked.as === 'succeeded') return { as: 'succeeded', result: await store(checked.result) };
+      if (checked.as === 'retry' || checked.message === undefined) return { as: checked.as };
+      return { as: 'failed', error: await this.#errorOf(checked.message, jobId, tenant) };
+    };
+    const resolved = await stored();
+    return this.#order(jobId, tenant, (uid) => ({ type: 'resolve', uid, by, how: resolved }));
+  }
+
+  /** What somebody says about a job of a session is sealed, like what its executor says. */
+  async #errorOf(message: string, jobId: string, tenant: string): Promise<ErrorInfo> {
+    const error = errorInfo('UNKNOWN_OUTCOME', message);
+    const { session } = this.#ownerOf(jobId, tenant) ?? {};
+    return session === undefined ? error : this.#parts.bodies.seals.sealError(error, { tenant, session });
   }
 
   /** Answers the wait with this number of a waiting job: each is answered once, and not after it has ended. */

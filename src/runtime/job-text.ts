@@ -11,6 +11,8 @@ export interface JobWithResult {
   /** The job without its bodies. */
   readonly job: JobView;
   readonly result: BodyText | undefined;
+  /** The session of the job was deleted: nothing that was said in it may be read. */
+  readonly isErased?: boolean;
 }
 
 /** `payload` is undefined where it is not to be shown. */

@@ -48,6 +48,7 @@ import { SessionArchive } from './session-archive.ts';
 import { Sources } from './sources.ts';
 import { storeEvents } from './store-events.ts';
 import { Submissions, type SubmitOutcome } from './submissions.ts';
+import { WaitStates } from './wait-states.ts';
 
 export type { Observer, OrchestratorParts, RuntimeSettings };
 
@@ -67,6 +68,7 @@ export class Orchestrator extends Service {
   readonly #effects: Effects;
   readonly #bodies: Bodies;
   readonly #erasures: Erasures;
+  readonly #waitStates: WaitStates;
   readonly #submissions: Submissions;
   readonly #clock: BrainClock;
   readonly #purge: Purge;
@@ -106,7 +108,7 @@ export class Orchestrator extends Service {
     this.#clock = new BrainClock(env.clock);
     reportSteps(this.#clock, logger);
     this.ends = jobEnds(logger);
-    this.#bodies = new Bodies(store, env.random, parts.answerRoom ?? new ByteRoom(DEFAULT_ROOM_BYTES));
+    this.#bodies = new Bodies(store, env, parts.answerRoom ?? new ByteRoom(DEFAULT_ROOM_BYTES));
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
@@ -115,11 +117,10 @@ export class Orchestrator extends Service {
       failed: (error) => this.#failed(error),
     });
     const sessionArchive = new SessionArchive({ ...parts, engine: this.#engine, loop: this.#loop });
-    const bodies = this.#bodies;
     this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, {
       sessionArchive,
       logger,
-      bodies,
+      bodies: this.#bodies,
     });
     this.#observed = observedStateOf(this.#engine);
     const shared = {
@@ -129,7 +130,7 @@ export class Orchestrator extends Service {
       engine: this.#engine,
       loop: this.#loop,
       clock: this.#clock,
-      bodies,
+      bodies: this.#bodies,
       sessionArchive,
       backends: this.#backends,
       observer: parts.observer,
@@ -138,29 +139,29 @@ export class Orchestrator extends Service {
     this.reads = new Reads({ ...shared, poolAddress: (pool) => managers?.addressOf(pool) });
     const mayAct = (): boolean => store.holds();
     this.#runner = new EffectRunner(env, this.#loop);
-    const runner = this.#runner;
-    this.#erasures = new Erasures({ ...shared, runner });
+    const acting = { ...shared, runner: this.#runner };
+    this.#submissions = new Submissions({ ...shared, ...settings.engine });
+    this.#following = new Following({ ...shared, who: () => commanderOf(this.#engine.state) });
+    this.#effects = new Effects({
+      ...acting,
+      holderLostMs: settings.holderLostMs,
+      onEvent: (entry, event) => this.#received(entry, event),
+      children: this.#submissions.children,
+    });
+    this.#erasures = new Erasures({ ...acting, following: this.#following, effects: this.#effects });
+    this.#waitStates = new WaitStates({ ...shared, logger });
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
     ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
     this.#sources = new Sources({ ...shared, sources });
-    this.#provisioning = managers && new Provisioning({ ...shared, runner, managers, mayAct });
-    this.#submissions = new Submissions({ ...shared, ...settings.engine });
+    this.#provisioning = managers && new Provisioning({ ...acting, managers, mayAct });
     const assertOpen = (): void => this.#assertOpen();
     this.orders = new JobOrders({ ...shared, submissions: this.#submissions, reads: this.reads, assertOpen });
     this.bulk = new BulkOrders({ reads: this.reads, orders: this.orders, seq: () => this.#engine.state.seq });
     this.batches = new Batches({ ...shared, reads: this.reads, assertOpen });
-    this.#following = new Following({ ...shared, who: () => commanderOf(this.#engine.state) });
-    this.#effects = new Effects({
-      ...shared,
-      runner,
-      holderLostMs: settings.holderLostMs,
-      onEvent: (entry, event) => this.#received(entry, event),
-      children: (ask, requests, stored) => this.#submissions.below(ask, requests, stored),
-    });
-    const reconciling = { inspector: this.#effects.inspector, atStart: settings.reconcilesAtStart };
-    this.reconciliation = new Reconciliation({ ...shared, runner, logger, ...reconciling });
+    const reconciling = { ...this.#effects.forReconciliation, atStart: settings.reconcilesAtStart };
+    this.reconciliation = new Reconciliation({ ...acting, logger, ...reconciling });
     this.#endNotices = new EndNotices({ reads: this.reads, following: this.#following, logger });
     this.drain = new Drain({ ...shared, atMostMs: settings.drainMs });
   }
@@ -368,6 +369,7 @@ export class Orchestrator extends Service {
       this.reconciliation.sweep();
       this.#effects.sweep(seq);
       this.#erasures.sweep();
+      void this.#waitStates.sweep();
       this.#provisioning?.sweep();
     }, ignore);
   }

@@ -1,11 +1,13 @@
 /** From the outcome that an executor reports to the one that is recorded: its result as JSON text, large ones in a blob. */
+import type { Forgotten } from '../core/attempts/reports.ts';
+import { waitStateOf } from '../core/attempts/waiting.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { AskedWait, ExecutionOutcome, Outcome, SessionList } from '../core/ports/backend.ts';
 import type { NewJob } from '../core/ports/new-job.ts';
 import type { Env, Timers } from '../kit/env/env.ts';
 import { isJsonInSlices } from '../kit/json-parser.ts';
 import { inSlices } from '../kit/slices.ts';
-import type { Body } from '../model/body.ts';
+import type { BlobRef, Body } from '../model/body.ts';
 import type { BlobPart } from '../model/composed.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
 import { type AskRecord, uidOf } from '../model/records.ts';
@@ -17,16 +19,28 @@ import {
   type KeptState,
   keepState,
   type Lists,
+  plainText,
   type StoredList,
   storedList,
 } from './growing-lists.ts';
 
+/** The jobs that a job wants to wait for. */
+export interface WantedJobs {
+  readonly requests: readonly unknown[];
+  /** See AskedWait. */
+  readonly newIds: boolean;
+}
+
 /** Checks requests for jobs below a job, and stores their bodies. */
-export type Children = (
-  ask: AskRecord,
-  requests: readonly unknown[],
-  stored: readonly StoredList[],
-) => Promise<readonly (NewJob | OrchdError)[]>;
+export interface Children {
+  below(
+    ask: AskRecord,
+    wanted: WantedJobs,
+    stored: readonly StoredList[],
+  ): Promise<readonly (NewJob | OrchdError)[]>;
+  /** The same at once; undefined where one is refused, or something must be read or stored first. */
+  now(ask: AskRecord, wanted: WantedJobs): readonly NewJob[] | undefined;
+}
 
 /** The id that a request gives to its job, for the message of a refusal. */
 const idOf = (request: unknown): string => String((request as { job_id?: unknown } | null)?.job_id ?? '');
@@ -55,7 +69,7 @@ export class Outcomes {
 
   /** At once where the result needs no blob. A result that is not JSON is an error: it would break its readers. */
   recorded(outcome: ExecutionOutcome, ask: AskRecord): Outcome | Promise<Outcome> {
-    if (outcome.ok === 'waits') return orFailed(this.#waits(outcome, ask));
+    if (outcome.ok === 'waits') return this.#waitsNow(outcome, ask) ?? orFailed(this.#waits(outcome, ask));
     if (outcome.ok !== true) return this.#failed(outcome, ask);
     const { resultText, said } = outcome;
     if (said) return orFailed(this.#said(said, outcome, ask));
@@ -64,17 +78,31 @@ export class Outcomes {
     return isJson(resultText) ? succeeded(result, outcome) : NOT_JSON;
   }
 
+  /** The same without a turn of its own, where neither the state nor the payload of a job below needs a blob. */
+  #waitsNow(outcome: AskedWait, ask: AskRecord): Outcome | undefined {
+    const { stateText, lists, continues: _, children, newIds = false, ...rest } = outcome;
+    const last = lists && this.#lastState(ask);
+    if (children.length > MAX_CHILDREN || typeof last === 'object') return undefined;
+    const text = lists ? listedText(lists, stateText) : stateText;
+    const state = text === undefined ? undefined : this.#bodies.inline(text, ownerOf(ask));
+    if (state === undefined) return undefined;
+    const jobs = this.#parts.children.now(ask, { requests: children, newIds });
+    return jobs && { ...rest, state, children: jobs };
+  }
+
   /**
    * Checks the jobs below, and stores their bodies and the state of the job: the engine then needs no more than records.
-   * The state is not checked: only the backend that wrote it reads it again.
+   * The state is not parsed: the backend has made its text from a JSON value, and only it reads it again.
    */
   async #waits(outcome: AskedWait, ask: AskRecord): Promise<Outcome> {
-    const { stateText, lists, continues, children, ...rest } = outcome;
+    const { stateText, lists, continues, children, newIds = false, ...rest } = outcome;
     if (children.length > MAX_CHILDREN) return TOO_MANY_CHILDREN;
     const { state, stored } = lists
       ? await this.#kept(() => this.#keepLists(lists, stateText, ask, continues))
       : { state: await this.#keep(stateText, ask), stored: [] };
-    const prepared = await this.#kept(() => this.#parts.children(ask, children, stored));
+    const prepared = await this.#kept(() =>
+      this.#parts.children.below(ask, { requests: children, newIds }, stored),
+    );
     const refused: RefusedChild[] = [];
     for (const [at, each] of prepared.entries())
       if (each instanceof OrchdError)
@@ -92,8 +120,14 @@ export class Outcomes {
     return this.#bodies.inline(text, owner) ?? (await this.#kept(() => this.#bodies.store(text, owner)));
   }
 
+  /** What is recorded of an execution of which nobody knows how it ended; `why` is what its executor says about that. */
+  async forgotten(why: string | undefined, ask: AskRecord): Promise<Forgotten> {
+    const error = why === undefined ? undefined : await this.sealed(errorInfo('UNKNOWN_OUTCOME', why), ask);
+    return { is: 'forgotten', error, isGone: true };
+  }
+
   #failed(outcome: Failure, ask: AskRecord): Outcome | Promise<Outcome> {
-    if (outcome.ok !== false || ask.spec.session_id === undefined) return outcome;
+    if (outcome.ok === 'cancelled' || ask.spec.session_id === undefined) return outcome;
     return this.sealed(outcome.error, ask).then((error) => ({ ...outcome, error }));
   }
 
@@ -116,6 +150,7 @@ export class Outcomes {
       last: this.#lastState(ask),
       ...(stored && { begun: { [continues.name]: stored } }),
       owner: ownerOf(ask),
+      known: this.#results(ask),
     });
   }
 
@@ -132,7 +167,21 @@ export class Outcomes {
 
   /** The state of the last wait of a job that has an open attempt. */
   #lastState({ tenant, id }: AskRecord): Body | undefined {
-    return this.#parts.engine.state.jobs.get(uidOf(tenant, id))?.job.wait?.state;
+    const { state } = this.#parts.engine;
+    const entry = state.jobs.get(uidOf(tenant, id));
+    return entry && waitStateOf(state, entry);
+  }
+
+  /** The blobs of the results that the job has waited for, which it may say again. */
+  #results({ tenant, id, spec }: AskRecord): readonly BlobRef[] {
+    const { jobs } = this.#parts.engine.state;
+    const ids = jobs.get(uidOf(tenant, id))?.job.wait?.children ?? [];
+    return ids.flatMap((each) => {
+      const child = jobs.get(uidOf(tenant, each));
+      const result = child?.job.result;
+      // What another session has said is sealed with another key.
+      return typeof result === 'object' && child?.ask.spec.session_id === spec.session_id ? [result] : [];
+    });
   }
 
   /** The stored messages of the job's session, if there are as many as `from`. */
@@ -184,6 +233,15 @@ async function orFailed(recording: Promise<Outcome>): Promise<Outcome> {
   } catch (error) {
     if (!(error instanceof OrchdError && FAULTS.includes(error.code))) throw error;
     return { ok: false, error: error.info() };
+  }
+}
+
+/** Undefined for lists that cannot be written: #waits says what is wrong with them. */
+function listedText(lists: Lists, stateText: string): string | undefined {
+  try {
+    return plainText(lists, stateText);
+  } catch {
+    return undefined;
   }
 }
 

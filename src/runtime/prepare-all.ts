@@ -15,11 +15,14 @@ export function preparedNow(
     try {
       return prepare(each, caller, newId, maxTries);
     } catch (error) {
-      if (error instanceof OrchdError) return error;
-      throw error;
+      return error instanceof OrchdError ? error : unreadable(error);
     }
   });
 }
+
+/** A request of an embedding program is made of its own objects, whose getters may throw. */
+const unreadable = (error: unknown): OrchdError =>
+  new OrchdError('INVALID_PARAMS', 'the request cannot be read', {}, { cause: error });
 
 /** The same in slices, for requests that were parsed from a large JSON text. */
 export function* preparedInSlices(

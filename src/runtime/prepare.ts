@@ -1,4 +1,5 @@
 /** Turns a request into a checked submission: does everything that does not need the engine's state. */
+import { hash } from 'node:crypto';
 import type { Submission } from '../core/admission/submission.ts';
 import { checker } from '../kit/check.ts';
 import { excessOf, MAX_DEPTH, MAX_KEYS, MAX_VALUES } from '../kit/depth.ts';
@@ -42,6 +43,8 @@ const PAYLOAD_FIELDS = ['prompt', 'messages', 'max_tokens', 'temperature', 'seed
 export interface Prepared {
   readonly submission: DraftSubmission;
   readonly payloadText: string;
+  /** No job has ever had its id, though it has a hash: the history is not asked for it. */
+  readonly isNewId?: boolean;
 }
 
 export function prepare(value: unknown, caller: Caller, newId: () => string, maxTries: number): Prepared {
@@ -113,6 +116,12 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
       `jobs of type "${request.type}" are made by the runs of agents alone`,
       { field: 'type' },
     );
+  if (caller.mustBeRunnable && isBelowOwnId.test(request.job_id ?? ''))
+    throw new OrchdError(
+      'INVALID_PARAMS',
+      'a "job_id" that begins like this is kept for the jobs below another one: choose another',
+      { field: 'job_id' },
+    );
   const submission: DraftSubmission = {
     id: request.job_id ?? newId(),
     tenant: checkTenant(caller.tenant ?? DEFAULT_TENANT),
@@ -146,6 +155,9 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
   };
   return { submission, payloadText };
 }
+
+/** The ids of jobs below one whose id orchd has made (kit/ids.ts): the history is not asked for them. */
+const isBelowOwnId = /^[0-9a-f]{32}\./;
 
 /** A run is for the agent that it runs, whoever started it: its limits and its share are those of that agent. */
 function forAgent(given: GivenSpec, payload: unknown): GivenSpec {
@@ -285,12 +297,12 @@ export function uidFor(tenant: string, jobId: string): string {
 }
 
 /**
- * The payload of a job below another one is hashed as the text that it is stored as: it may be a long conversation, and
- * sorting the keys of all its messages would take longer than the rest of a step.
+ * A job below another one is hashed as it is written: its payload may be a long conversation, and sorting the keys of all
+ * its messages would take longer than the rest of a step.
  */
 function hashOf(request: SubmitRequest, { isWait = false }: Caller, payloadText: string): string {
   if (!isWait) return stableHash(hashedPart(request));
-  return stableHash({ ...hashedPart(request), payload: undefined }, payloadText);
+  return hash('sha256', JSON.stringify({ ...hashedPart(request), payload: undefined }) + payloadText);
 }
 
 /** The part of a request that two submits of the same job have in common. */

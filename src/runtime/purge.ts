@@ -1,5 +1,6 @@
 /**
- * Deletes jobs from the history that ended longer ago than `historyMs`, charges that were settled before `usageMs`,
+ * Deletes jobs from the history that ended longer ago than `historyMs`, but none below a job that lives or ended later
+ * than that; charges that were settled before `usageMs`,
  * archived sessions whose retention is over, and keys of sessions of which nothing is left.
  */
 import type { Store } from '../core/ports/store.ts';
@@ -8,6 +9,7 @@ import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
+import { jobsToKeep } from './jobs-to-keep.ts';
 import { KeySweep } from './key-sweep.ts';
 import type { Loop } from './loop.ts';
 import type { RuntimeSettings } from './parts.ts';
@@ -99,7 +101,8 @@ export class Purge {
       // The attempt floor must be durable before the attempts below it are deleted, so that no attempt number is used
       // again.
       await this.#loop.ask({ type: 'purge', attemptFloor: plan.attemptFloor, endedBefore });
-      await this.#store.purge(endedBefore, BATCH_JOBS, now);
+      const kept = jobsToKeep(plan.below, endedBefore, now, this.#loop.engine.state.jobs);
+      await this.#store.purge(endedBefore, BATCH_JOBS, now, kept);
       if (plan.jobs < BATCH_JOBS) return;
     }
   }

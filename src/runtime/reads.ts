@@ -9,6 +9,7 @@
 
 import { modelOf } from '../core/admission/model.ts';
 import { keyLimits, limitsOf } from '../core/admission/quota.ts';
+import { mayBeErased } from '../core/attempts/ending.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import { isScopeOf, scopes } from '../core/limits/limit.ts';
 import { pricesOf } from '../core/money/prices.ts';
@@ -31,7 +32,7 @@ import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
 import { DEFAULT_TENANT, type ModelRecord } from '../model/records.ts';
-import type { JobState } from '../model/states.ts';
+import { isTerminal, type JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
@@ -117,14 +118,20 @@ export class Reads {
 
   /** A job with its result as text, for answers that are sent as text. */
   async jobWithResult(jobId: string, tenant = DEFAULT_TENANT): Promise<JobWithResult> {
-    const { job, result } = await this.#found(jobId, tenant);
+    const { job, payload, result } = await this.#found(jobId, tenant);
+    if (await this.#isErased(job, [payload, result])) return { job, result: undefined, isErased: true };
     return { job, result: await this.#text(result) };
   }
 
   /** For runtime/ only: a job whose last change is durable, as it is now, with its result as text. */
   async entryWithResult(entry: JobEntry): Promise<JobWithResult> {
     const job = await withErrors(this.#parts.bodies.seals, this.entryNow(entry), entry);
-    return { job, result: await this.#text(entry.job.result) };
+    const { result } = entry.job;
+    const text = await this.#text(result);
+    const isErased = mayBeErased(entry)
+      ? await this.#isErased(job, [entry.ask.payload, result])
+      : text === undefined && result !== undefined;
+    return { job, result: text, isErased };
   }
 
   /** For runtime/ only: a job whose last change is durable, as it is now, with its result. */
@@ -367,6 +374,12 @@ export class Reads {
     if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
     const job = await withErrors(this.#parts.bodies.seals, viewOfBundle(bundle), bundle);
     return { job, payload: bundle.ask.payload, result: bundle.job.result };
+  }
+
+  /** Whether the session of a job that has ended was deleted. A small body tells it without a read of a blob. */
+  async #isErased(job: JobView, [payload, result]: [Body, Body | undefined]): Promise<boolean> {
+    if (job.session_id === undefined || !isTerminal(job.state)) return false;
+    return this.#parts.bodies.isErased(typeof result === 'string' ? result : payload);
   }
 
   async #text(body: Body | undefined): Promise<BodyText | undefined> {

@@ -10,6 +10,7 @@ export class RecentTexts {
   /** By the JSON text of the reference; the least recently used first. */
   readonly #texts = new Map<string, string>();
   #chars = 0;
+  #clears = 0;
 
   get(ref: BlobRef): string | undefined {
     const name = JSON.stringify(ref);
@@ -20,13 +21,20 @@ export class RecentTexts {
     return text;
   }
 
+  /** Forgets all texts: those of a session that was deleted must not be read here. */
   clear(): void {
     this.#texts.clear();
     this.#chars = 0;
+    this.#clears++;
   }
 
-  add(ref: BlobRef, text: string): void {
-    if (text.length > MAX_TEXT_CHARS) return;
+  /** To be asked before a text is sealed or opened; `add` refuses the text if `clear` was called since. */
+  get clears(): number {
+    return this.#clears;
+  }
+
+  add(ref: BlobRef, text: string, clears: number): void {
+    if (text.length > MAX_TEXT_CHARS || clears !== this.#clears) return;
     const name = JSON.stringify(ref);
     if (this.#texts.has(name)) return;
     this.#texts.set(name, text);

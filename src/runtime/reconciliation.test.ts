@@ -299,6 +299,46 @@ for (const wrongByMs of [-3_600_000, 3_600_000]) {
   }
 }
 
+for (const [answer, counts] of [
+  ['tombstoned', { not_run: 1 }],
+  ['running', { reattached: 1 }],
+  ['forgotten', { retried: 1 }],
+] as const) {
+  test(`an offer that may still arrive is killed before its job runs again, and the report names what was found: ${answer}`, async (t) => {
+    const site = new Site(t);
+    const { executor } = site;
+    const first = await site.start();
+    executor.offer = () => new Promise(() => undefined);
+    const job = { job_id: 'a', type: 't', payload: 1, on_unknown: 'retry', max_tries: 2 } as const;
+    await site.time.until(first.submit(job));
+    await site.until(() => engineOf(first).state.open.size === 1);
+    const [entry] = engineOf(first).state.open.values();
+    const at = entry?.open?.at ?? 0;
+    await site.stop(first);
+    // Its answer was on its way for a minute: by then it is not certain that its memory reaches back to the attempt.
+    executor.since = at + 60_000;
+    const offered: string[] = [];
+    executor.offer = async ({ token }) => {
+      offered.push(token);
+      return { is: 'accepted' };
+    };
+    const killed: unknown[] = [];
+    executor.kill = async (token, _, how) => {
+      killed.push([token, how, [...offered]]);
+      if (answer === 'running') return { is: 'running' };
+      const rememberedSince = answer === 'tombstoned' ? at : at + 60_000;
+      return { is: 'tombstoned', registry: 'first', rememberedSince };
+    };
+    const second = await site.start();
+    const started = (): object | undefined => second.reconciliation.reports[0]?.backends[0]?.counts;
+    await site.until(() => Object.keys(started() ?? {}).length > 0);
+    assert.deepEqual(started(), counts);
+    assert.deepEqual(killed, [['a:1', 'bury', []]]);
+    if (answer !== 'running') await site.until(() => offered.length > 0);
+    assert.deepEqual(offered, answer === 'running' ? [] : ['a:2']);
+  });
+}
+
 test('a held attempt frees its slot if its executor ends with its process, and has another memory now', async (t) => {
   for (const [endsWithProcess, used] of [
     [true, 0],

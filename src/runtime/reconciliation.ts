@@ -8,6 +8,8 @@
  * C3  Only executions of this brain's owner are seen and ended.
  * C4  Every attempt that is given up because nobody knows whether it ran is in a report, also if that is found out later:
  *     a gateway that was started again may search for a call for minutes.
+ * C5  A result that no open attempt waits for is acknowledged, and its execution ended, only when everything that was
+ *     decided so far is durable: the attempt may have been closed a moment ago, and be open again after a crash.
  */
 import type { Finding } from '../core/attempts/reports.ts';
 import type { Engine } from '../core/engine/engine.ts';
@@ -25,6 +27,8 @@ import type {
   ReconcileReport,
 } from '../model/http/control.ts';
 import type { AttemptRecord, Change } from '../model/records.ts';
+import { type AttemptState, isOpen } from '../model/states.ts';
+import type { Acknowledgements } from './acknowledgements.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { EffectRunner } from './effect-runner.ts';
@@ -34,11 +38,12 @@ import type { Loop } from './loop.ts';
 export interface ReconciliationParts {
   readonly env: Pick<Env, 'clock'>;
   readonly engine: Engine;
-  readonly loop: Pick<Loop, 'ask' | 'post'>;
+  readonly loop: Pick<Loop, 'ask' | 'post' | 'durable'>;
   readonly clock: Pick<BrainClock, 'now'>;
   readonly backends: BackendDirectory;
   readonly runner: EffectRunner;
   readonly inspector: Inspector;
+  readonly acks: Acknowledgements;
   readonly logger: Logger | undefined;
   /** `recovery.orphan_reconciliation`: whether it is done at the start. */
   readonly atStart: boolean;
@@ -81,6 +86,8 @@ export class Reconciliation {
   readonly #suspects = new Map<string, Suspect>();
   /** The tokens about which a comparison has found something that is not durable yet. */
   readonly #settling = new Set<string>();
+  /** The tokens that are being killed to find out whether their attempts ran. */
+  readonly #uncertain = new Set<string>();
   readonly #reports: OpenReport[] = [];
 
   constructor(parts: ReconciliationParts) {
@@ -108,6 +115,7 @@ export class Reconciliation {
       if (kind !== 'attempt' || !after || this.#settling.has(id)) continue;
       const found = this.#laterFinding(id, after, cause);
       if (found) this.#addLater(id, after, found);
+      if (found || !isOpen(after.state)) this.#uncertain.delete(id);
     }
   }
 
@@ -209,6 +217,11 @@ export class Reconciliation {
     const { token } = job;
     this.#settling.add(token);
     await loop.ask({ type: 'found', token, finding }).finally(() => this.#settling.delete(token));
+    if (finding.is === 'forgotten' && job.open?.kill && job.token === token) {
+      // The answer to the kill decides.
+      this.#uncertain.add(token);
+      return;
+    }
     const isKnown = before.state === 'accepted' && before.epoch === engine.state.brain?.epoch;
     const found = finding.is === 'forgotten' ? unknownResult(job) : RESULTS[finding.is];
     this.#count(entry, token, job.ask.tenant, found === 'reattached' && isKnown ? 'running' : found);
@@ -221,7 +234,8 @@ export class Reconciliation {
     }
     // An attempt that is given up in the same step is not open any more.
     const isHeld = cause === 'forgotten' && this.#parts.engine.state.open.has(token);
-    return isHeld ? 'held' : undefined;
+    if (isHeld) return 'held';
+    return this.#uncertain.has(token) ? AFTER_KILL[state] : undefined;
   }
 
   #addLater(token: string, { backend, job }: AttemptRecord, found: ReconcileFinding): void {
@@ -230,6 +244,7 @@ export class Reconciliation {
     const entry = known ?? this.#entry(backend, true);
     if (!known) this.#list(entry, report);
     this.#count(entry, token, this.#parts.engine.state.jobs.get(job)?.ask.tenant ?? '', found);
+    if (CERTAIN.has(found)) return;
     this.#parts.logger?.warn('nobody knows whether an attempt ran', {
       backend,
       token_id: token,
@@ -239,11 +254,11 @@ export class Reconciliation {
 
   /** C2: the first look. */
   #suspect(backend: string, others: readonly OtherExecution[], entry: Entry): void {
-    const { engine, env, backends } = this.#parts;
+    const { engine, env } = this.#parts;
+    const ended: string[] = [];
     for (const { token, isRunning } of others) {
       if (engine.state.open.has(token)) continue;
-      // The acknowledgement of its end was lost.
-      if (!isRunning) backends.get(backend)?.ack(token, commanderOf(engine.state)).catch(ignore);
+      if (!isRunning) ended.push(token);
       else {
         entry.unknown_running++;
         const key = `${backend} ${token}`;
@@ -251,6 +266,15 @@ export class Reconciliation {
           this.#suspects.set(key, { backend, token, since: env.clock.monotonic(), entry });
       }
     }
+    this.#acknowledge(backend, ended);
+  }
+
+  /** Repeats acknowledgements that were lost (C5). */
+  #acknowledge(backend: string, tokens: readonly string[]): void {
+    const { loop, engine, acks } = this.#parts;
+    loop.durable(engine.state.seq).then(() => {
+      for (const token of tokens) acks.send(backend, token);
+    }, ignore);
   }
 
   /** C2: the second look, and the end of what still runs. */
@@ -276,8 +300,9 @@ export class Reconciliation {
 
   /** Returns whether nothing more has to be done about it. */
   async #endIfUnknown({ token, entry }: Suspect, backend: Backend): Promise<boolean> {
-    const { inspector, engine } = this.#parts;
+    const { inspector, engine, loop } = this.#parts;
     if (engine.state.open.has(token)) return true;
+    await loop.durable(engine.state.seq);
     const inspection = await inspector.inspect([], backend);
     if (!inspector.isOwn(backend, inspection)) return true;
     const isRunning = inspection.others?.some((other) => other.token === token && other.isRunning);
@@ -350,6 +375,15 @@ const RESULTS: Readonly<Record<Exclude<Finding['is'], 'forgotten'>, ReconcileFin
   absent: 'not_run',
   conflict: 'not_run',
 };
+
+/** What a kill has found out about an attempt that may not have run, by the state that its answer led to. */
+const AFTER_KILL: Readonly<Partial<Record<AttemptState, ReconcileFinding>>> = {
+  accepted: 'reattached',
+  ended: 'collected',
+  abandoned: 'not_run',
+};
+
+const CERTAIN: ReadonlySet<ReconcileFinding> = new Set(Object.values(AFTER_KILL));
 
 /** What the policy for unknown outcomes has made of a job. */
 function unknownResult({ job }: JobEntry): ReconcileFinding {

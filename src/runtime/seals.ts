@@ -1,7 +1,8 @@
 /** Seals and opens the texts of sessions, with the keys of the store (docs/decisions/0035). Keys in use are in memory. */
 import type { KeyOwner, SessionKeys } from '../core/ports/keys.ts';
-import type { Random } from '../kit/env/env.ts';
-import { isSealed, keyIdOf, type SealKey, seal, unseal } from '../kit/seal.ts';
+import type { Env } from '../kit/env/env.ts';
+import { isSealed, keyIdOf, type SealKey, seal, sealInSlices, unsealInSlices } from '../kit/seal.ts';
+import { atOnce, inSlices, ONE_TURN_BYTES } from '../kit/slices.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
 import { scoped } from '../model/records.ts';
 
@@ -11,9 +12,11 @@ const MAX_RECENT = 5000;
 /** A job is told only as much of an error: it is part of a record. */
 const MAX_ERROR_CHARS = 2000;
 
+export type SealEnv = Pick<Env, 'random' | 'timers'>;
+
 export class Seals {
   readonly #keys: SessionKeys;
-  readonly #random: Random;
+  readonly #env: SealEnv;
   /** Resolves when no deletion of the session is under way; undefined where none is. Set by erasures.ts. */
   whenErased: (owner: KeyOwner) => Promise<void> | undefined = () => undefined;
   /** By tenant and session, the least recently used first. */
@@ -23,19 +26,15 @@ export class Seals {
   /** Grows when keys are dropped: a key that was asked for before is not kept in memory. */
   #drops = 0;
 
-  constructor(keys: SessionKeys, random: Random) {
+  constructor(keys: SessionKeys, env: SealEnv) {
     this.#keys = keys;
-    this.#random = random;
+    this.#env = env;
   }
 
-  /** At once if the key is in memory; else undefined. */
+  /** A small text, at once if the key is in memory; else undefined. */
   sealNow(text: string, owner: KeyOwner): string | undefined {
-    const name = scoped(owner.tenant, owner.session);
-    const key = this.#recent.get(name);
-    if (!key || this.whenErased(owner) !== undefined) return undefined;
-    this.#recent.delete(name);
-    this.#recent.set(name, key);
-    return seal(text, key, this.#random);
+    const key = this.#recentKey(owner);
+    return key && seal(text, key, this.#env.random);
   }
 
   /** True while the key of the session is in memory, because a text was sealed with it lately. */
@@ -44,12 +43,21 @@ export class Seals {
   }
 
   async seal(text: string, owner: KeyOwner): Promise<string> {
-    return this.sealNow(text, owner) ?? seal(text, await this.#obtain(owner), this.#random);
+    const { random, timers } = this.#env;
+    const key = this.#recentKey(owner) ?? (await this.#obtain(owner));
+    const sealing = sealInSlices(text, key, random);
+    return text.length <= ONE_TURN_BYTES ? atOnce(sealing) : inSlices(sealing, timers);
   }
 
   /** The text itself if it is not sealed. Throws NOT_FOUND for good if the session was deleted. */
   async open(text: string): Promise<string> {
     return isSealed(text) ? (await this.#opened(text)).toString() : text;
+  }
+
+  /** Whether a text cannot be read any more because its session was deleted. */
+  async isErased(text: string | Buffer): Promise<boolean> {
+    const id = keyIdOf(text);
+    return id !== undefined && (await unlessErased(this.#find(id))) === undefined;
   }
 
   async openBytes(bytes: Buffer): Promise<Buffer> {
@@ -77,6 +85,16 @@ export class Seals {
     this.#byId.clear();
   }
 
+  /** The key of a session if it is in memory, and the session is not being deleted. */
+  #recentKey(owner: KeyOwner): SealKey | undefined {
+    const name = scoped(owner.tenant, owner.session);
+    const key = this.#recent.get(name);
+    if (!key || this.whenErased(owner) !== undefined) return undefined;
+    this.#recent.delete(name);
+    this.#recent.set(name, key);
+    return key;
+  }
+
   async #obtain(owner: KeyOwner): Promise<SealKey> {
     await this.whenErased(owner);
     const drops = this.#drops;
@@ -90,9 +108,14 @@ export class Seals {
   async #opened(text: string | Buffer): Promise<Buffer> {
     const id = keyIdOf(text);
     const key = id === undefined ? undefined : await this.#find(id);
-    const opened = key && unseal(text, key);
+    const opened = key && (await this.#unsealed(text, key));
     if (opened) return opened;
     throw new OrchdError('STORE_CORRUPT', 'a sealed body is damaged');
+  }
+
+  async #unsealed(text: string | Buffer, key: Buffer): Promise<Buffer | undefined> {
+    const opening = unsealInSlices(text, key);
+    return text.length <= ONE_TURN_BYTES ? atOnce(opening) : inSlices(opening, this.#env.timers);
   }
 
   async #find(id: string): Promise<Buffer> {

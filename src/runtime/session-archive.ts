@@ -5,12 +5,16 @@
  * S2  Writes to the archive are made one after the other: a deleted session is not archived by a move that began before.
  * S3  A look into the archive waits for a deletion of that session that is under way. One that began before is noticed by
  *     the engine, which refuses what was found (A2 in core/admission/session-archive.ts).
+ * S4  A deletion that was cut short in memory alone is finished by the next brain, before it looks for that session: the
+ *     record of the erasure tells it to (erasures.ts).
  */
 import { IdleSessions } from '../core/admission/session-archive.ts';
 import type { Engine } from '../core/engine/engine.ts';
+import type { KeyOwner } from '../core/ports/keys.ts';
 import type { SessionLookup } from '../core/ports/new-job.ts';
 import type { SessionArchive as ArchivePort, ArchiveQuery, SessionName } from '../core/ports/sessions.ts';
 import type { Store } from '../core/ports/store.ts';
+import type { State } from '../core/state/state.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
@@ -53,6 +57,10 @@ export class SessionArchive {
   #isFailing = false;
   /** Deletions under way by the id of the session's record (S3). */
   readonly #deletions = new Map<string, Promise<unknown>>();
+  /** The sessions that were deleted here, until their erasure asks for it. */
+  readonly #dropped = new Set<string>();
+  /** Resolves when no erasure of the session is under way; undefined where none is. Set by erasures.ts. */
+  whenErased: (owner: KeyOwner) => Promise<void> | undefined = () => undefined;
 
   constructor(parts: SessionArchiveParts) {
     this.#parts = parts;
@@ -78,6 +86,7 @@ export class SessionArchive {
   /** Looks for a session that is not in memory. */
   async look(tenant: string, id: string): Promise<SessionLookup> {
     await this.#deletions.get(scoped(tenant, id));
+    await this.whenErased({ tenant, session: id });
     const known = this.withoutLook;
     if (!this.needsLook(tenant, id)) return known;
     return { ...known, archived: await this.#archive.get(tenant, id) };
@@ -88,13 +97,13 @@ export class SessionArchive {
     return (await this.look(tenant, id)).archived;
   }
 
-  /** A page of archived sessions. A session that is in memory is left out: it is in use. */
+  /** A page of archived sessions. Left out are those in memory, which are in use, and those that are being deleted. */
   async list(query: ArchiveQuery): Promise<SessionRecord[]> {
     const { engine } = this.#parts;
     const found: SessionRecord[] = [];
     for (let before = query.before; found.length < query.limit; ) {
       const page = this.#isEmpty ? [] : await this.#archive.list({ ...query, before });
-      for (const record of page) if (!engine.state.sessionOf(record.tenant, record.id)) found.push(record);
+      for (const record of page) if (!isElsewhere(engine.state, record)) found.push(record);
       before = page.at(-1);
       if (page.length < query.limit) break;
     }
@@ -124,7 +133,9 @@ export class SessionArchive {
     const deletion = this.#write(async () => {
       const archived = this.#isEmpty ? undefined : await this.#archive.get(tenant, id);
       await forget({ ...this.withoutLook, archived });
+      crashpoint('sessions:after-forget');
       if (archived) await this.#archive.drop([{ tenant, id }]);
+      this.#dropped.add(name);
     });
     const isOver = deletion.then(ignore, ignore);
     this.#deletions.set(name, isOver);
@@ -133,6 +144,14 @@ export class SessionArchive {
     } finally {
       if (this.#deletions.get(name) === isOver) this.#deletions.delete(name);
     }
+  }
+
+  /** Deletes what a deletion that was cut short has left of a session (S4). */
+  dropErased(tenant: string, id: string): Promise<void> {
+    return this.#write(async () => {
+      if (this.#dropped.delete(scoped(tenant, id)) || this.#isEmpty) return;
+      await this.#archive.drop([{ tenant, id }]);
+    });
   }
 
   /** Moves sessions that are idle, or too many, to the archive; does nothing while an earlier sweep is under way. */
@@ -197,5 +216,9 @@ export class SessionArchive {
     return write;
   }
 }
+
+/** Whether the archived session does not count: it is in memory, or is being deleted. */
+const isElsewhere = (state: State, { tenant, id }: SessionRecord): boolean =>
+  state.sessionOf(tenant, id) !== undefined || state.tables.erasure.get(scoped(tenant, id)) !== undefined;
 
 function ignore(): void {}

@@ -7,29 +7,27 @@ import type { Submission } from '../core/admission/submission.ts';
 import type { KnownEnds } from '../core/attempts/dependencies.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { SubmitAnswer } from '../core/engine/jobs.ts';
-import type { NewJob } from '../core/ports/new-job.ts';
 import type { EndedJob, Store } from '../core/ports/store.ts';
 import { Budget } from '../kit/budget.ts';
 import type { Env } from '../kit/env/env.ts';
 import { IdMaker } from '../kit/ids.ts';
 import { newMeter } from '../kit/json-writer.ts';
-import { inSlices, nextTurn, ONE_TURN_BYTES, type OwnTurns, ownTurns } from '../kit/slices.ts';
+import { inSlices, nextTurn, type OwnTurns, ownTurns } from '../kit/slices.ts';
 import type { Body } from '../model/body.ts';
 import type { Composition } from '../model/composed.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Submitted } from '../model/http/jobs.ts';
 import { type AskRecord, DEFAULT_TENANT, uidOf } from '../model/records.ts';
 import type { SubmitRequest } from '../model/submit.ts';
-import { traceBelow } from '../model/trace.ts';
 import type { Bodies, TextOwner } from './bodies.ts';
-import { composedPayload, type StoredList } from './growing-lists.ts';
+import { JobsBelow } from './jobs-below.ts';
 import { knownEnds } from './known-ends.ts';
 import type { Loop } from './loop.ts';
 import type { ObservedState, Observer } from './observer.ts';
+import type { Children } from './outcomes.ts';
 import {
   type Caller,
   type DraftSubmission,
-  inSession,
   type Prepared,
   prepare,
   prepareInSlices,
@@ -37,7 +35,7 @@ import {
 } from './prepare.ts';
 import { preparedInSlices, preparedNow } from './prepare-all.ts';
 import type { SessionArchive } from './session-archive.ts';
-import { isOvertaken, needsHistory, orRefusal, submittedOf } from './submit-answers.ts';
+import { isOvertaken, mayHaveEnded, needsHistory, orRefusal, submittedOf } from './submit-answers.ts';
 
 export type SubmitOutcome = Submitted | OrchdError;
 
@@ -46,9 +44,6 @@ export type SubmitOutcome = Submitted | OrchdError;
  * take.
  */
 const MAX_BODY_CHARS_IN_FLIGHT = 16 * 2 ** 20;
-
-/** The check of a request takes as long as that of so many characters, however short its payload is. */
-const CHARS_PER_REQUEST = 500;
 
 export interface SubmissionsParts {
   readonly env: Env;
@@ -67,6 +62,7 @@ export interface SubmissionsParts {
 /** A submission, with the number of evictions at the time when the history was read for it. */
 interface CheckedSubmission {
   readonly submission: DraftSubmission;
+  readonly isNewId: boolean;
   readonly uid: string;
   evictions: number;
 }
@@ -82,14 +78,22 @@ export class Submissions {
   readonly #newId: () => string;
   /** Bulks that arrive together are prepared one in each turn, and answered so: each takes some milliseconds. */
   readonly #turns: OwnTurns;
-  /** Characters of jobs below others that were checked in the present turn. */
-  #charsInTurn = 0;
+  /** Jobs below others, which their executions ask for. */
+  readonly children: Children;
 
   constructor(parts: SubmissionsParts) {
     this.#parts = parts;
     this.#turns = ownTurns(parts.env.timers);
     const ids = new IdMaker(parts.env.random);
     this.#newId = () => ids.next(parts.env.clock.now());
+    this.children = new JobsBelow({
+      timers: parts.env.timers,
+      turns: this.#turns,
+      newId: this.#newId,
+      maxTries: parts.maxTries,
+      storeNow: (prepared) => this.#storeNow(prepared),
+      store: (prepared, composed) => this.#storedAndChecked(prepared, composed),
+    });
   }
 
   /** How often ended jobs have left memory: what was read from the history before may be out of date. */
@@ -192,42 +196,6 @@ export class Submissions {
     return answers as SubmitOutcome[];
   }
 
-  /**
-   * Checks the requests for jobs below `ask` and stores their bodies; those that are refused at once come as errors. Waits
-   * that begin together are checked in one turn, up to a size: in one turn each, they would take as many commits.
-   */
-  async below(
-    ask: AskRecord,
-    requests: readonly unknown[],
-    stored: readonly StoredList[],
-  ): Promise<readonly (NewJob | OrchdError)[]> {
-    const { tenant, submittedBy, spec, correlationId } = ask;
-    const caller: Caller = {
-      tenant,
-      submittedBy,
-      principal: spec.agent,
-      isWait: true,
-      ...(correlationId !== undefined && { correlationId }),
-      trace: traceBelow(uidOf(tenant, ask.id), ask),
-    };
-    if (this.#charsInTurn > ONE_TURN_BYTES) await this.#turns.next();
-    const { maxTries } = this.#parts;
-    const prepared = preparedNow(requests as readonly SubmitRequest[], caller, this.#newId, maxTries);
-    this.#noteChars(prepared);
-    const jobs: (Submission | OrchdError)[] = [];
-    const checked: CheckedSubmission[] = [];
-    const owned = prepared.map((each) =>
-      each instanceof OrchdError ? each : inSession(each, spec.session_id),
-    );
-    const payloadOf = (at: number): unknown => (requests[at] as SubmitRequest).payload;
-    for (const ready of await this.#storeAll(owned, (at) => composedPayload(payloadOf(at), stored))) {
-      if ('submission' in ready) checked.push(ready);
-      jobs.push('submission' in ready ? ready.submission : ready);
-    }
-    await this.#recheckHistory(checked);
-    return jobs;
-  }
-
   /** Finds an ended job that was evicted from memory; repeats the lookup if another eviction happened meanwhile. */
   async findEvicted(uid: string): Promise<EndedJob | undefined> {
     for (;;) {
@@ -258,7 +226,7 @@ export class Submissions {
     const { submission, payloadText } = await inSlices(preparing, env.timers);
     await nextTurn(env.timers);
     if (submission.spec.session_id !== undefined) submission.session = this.#parts.sessionArchive.withoutLook;
-    return this.#checkAndStore(submission, payloadText);
+    return this.#checkAndStore({ submission, payloadText });
   }
 
   async #prepareAll(
@@ -275,13 +243,13 @@ export class Submissions {
     return prepared;
   }
 
-  #noteChars(prepared: readonly (Prepared | OrchdError)[]): void {
-    if (this.#charsInTurn === 0)
-      this.#parts.env.timers.soon(() => {
-        this.#charsInTurn = 0;
-      });
-    for (const each of prepared)
-      this.#charsInTurn += CHARS_PER_REQUEST + ('payloadText' in each ? each.payloadText.length : 0);
+  async #storedAndChecked(
+    prepared: readonly (Prepared | OrchdError)[],
+    composed: (at: number) => Composition | undefined,
+  ): Promise<readonly (Submission | OrchdError)[]> {
+    const ready = await this.#storeAll(prepared, composed);
+    await this.#recheckHistory(ready.filter((each) => 'submission' in each));
+    return ready.map((each) => ('submission' in each ? each.submission : each));
   }
 
   /** Begins all lookups in one turn: the store then combines them into one query. */
@@ -298,11 +266,17 @@ export class Submissions {
 
   /** Stores the payload, unless it is small; `bytes` limits those that are being stored at once. */
   #store(
-    { submission, payloadText }: Prepared,
+    prepared: Prepared,
     bytes?: Budget,
     composition?: Composition,
   ): Submission | Promise<CheckedSubmission> {
+    return this.#storeNow(prepared) ?? this.#checkAndStore(prepared, bytes, composition);
+  }
+
+  /** The submission, if its payload is small and nothing must be read for it. */
+  #storeNow(prepared: Prepared): Submission | undefined {
     const { bodies, engine, sessionArchive } = this.#parts;
+    const { submission, payloadText } = prepared;
     const inline = bodies.inline(payloadText, textOwner(submission));
     if (submission.spec.session_id !== undefined) submission.session = sessionArchive.withoutLook;
     const callerChoseId = submission.hash !== undefined;
@@ -310,9 +284,8 @@ export class Submissions {
     // exist.
     if (engine.state.full && !callerChoseId && submission.spec.key === undefined)
       throw new OrchdError('STORE_FULL');
-    if (inline !== undefined && !needsHistory(submission) && !this.#needsSession(submission))
-      return withPayload(submission, inline, undefined);
-    return this.#checkAndStore(submission, payloadText, bytes, composition);
+    if (inline === undefined || needsHistory(prepared) || this.#needsSession(submission)) return undefined;
+    return withPayload(submission, inline, undefined);
   }
 
   #needsSession({ tenant, spec }: DraftSubmission): boolean {
@@ -321,15 +294,14 @@ export class Submissions {
 
   /** Looks up the history and stores the body first, unless the job exists already or will be refused. */
   async #checkAndStore(
-    submission: DraftSubmission,
-    payloadText: string,
+    { submission, payloadText, isNewId = false }: Prepared,
     bytes?: Budget,
     composition?: Composition,
   ): Promise<CheckedSubmission> {
     const { engine, bodies, sessionArchive, maxPayloadBytes } = this.#parts;
     const uid = uidOf(submission.tenant, submission.id);
     const evictions = this.#evictions;
-    const known = submission.hash === undefined ? undefined : await this.findEvicted(uid);
+    const known = mayHaveEnded({ submission, isNewId }) ? await this.findEvicted(uid) : undefined;
     submission.ends = await this.knownEnds(submission);
     if (this.#needsSession(submission))
       submission.session = await sessionArchive.look(submission.tenant, submission.spec.session_id as string);
@@ -346,7 +318,7 @@ export class Submissions {
       isComposed ? bodies.compose(composition, owner) : bodies.store(payloadText, owner);
     const payload = refused ? undefined : await (bytes?.spend(payloadText.length, store) ?? store());
     withPayload(submission, payload, known);
-    return { submission, uid, evictions };
+    return { submission, isNewId, uid, evictions };
   }
 
   /**
@@ -354,14 +326,14 @@ export class Submissions {
    * run and evicted. Returns in a turn in which all lookups are valid.
    */
   async #recheckHistory(checked: readonly CheckedSubmission[]): Promise<void> {
-    const isStale = ({ submission, evictions }: CheckedSubmission): boolean =>
-      needsHistory(submission) && evictions !== this.#evictions;
+    const isStale = (each: CheckedSubmission): boolean =>
+      needsHistory(each) && each.evictions !== this.#evictions;
     // All stale lookups are repeated together: one after the other, evictions would make the first stale again.
     for (let stale = checked.filter(isStale); stale.length > 0; stale = checked.filter(isStale)) {
       await Promise.all(
         stale.map(async (each) => {
           each.evictions = this.#evictions;
-          if (each.submission.hash !== undefined) each.submission.known = await this.findEvicted(each.uid);
+          if (mayHaveEnded(each)) each.submission.known = await this.findEvicted(each.uid);
           each.submission.ends = await this.knownEnds(each.submission);
         }),
       );

@@ -3,6 +3,7 @@ import type { Submission } from '../core/admission/submission.ts';
 import type { SubmitAnswer } from '../core/engine/jobs.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { Submitted } from '../model/http/jobs.ts';
+import type { Prepared } from './prepare.ts';
 
 /**
  * Whether a job in memory, of which this is a duplicate or which it waits for, was evicted before the engine decided, or
@@ -11,9 +12,13 @@ import type { Submitted } from '../model/http/jobs.ts';
 export const isOvertaken = ({ code }: OrchdError, { bodyStored, spec, session }: Submission): boolean =>
   code === 'STORE_BUSY' && (!bodyStored || spec.after !== undefined || session !== undefined);
 
+/** Whether a job of the same id may have ended and left memory: a caller, not orchd, has chosen the id. */
+export const mayHaveEnded = ({ submission, isNewId = false }: Omit<Prepared, 'payloadText'>): boolean =>
+  submission.hash !== undefined && !isNewId;
+
 /** Whether the history must be read before the engine decides: the job may have ended, or one that it waits for. */
-export const needsHistory = ({ hash, spec }: Submission): boolean =>
-  hash !== undefined || spec.after !== undefined;
+export const needsHistory = (prepared: Omit<Prepared, 'payloadText'>): boolean =>
+  mayHaveEnded(prepared) || prepared.submission.spec.after !== undefined;
 
 /** The result of `run`, or the OrchdError that it throws, as a value. */
 export async function orRefusal<T>(run: () => T | Promise<T>): Promise<T | OrchdError> {

@@ -13,6 +13,7 @@ import type { AttemptView, JobBudget, JobCost, JobView, JobWait } from '../model
 import type { Bill } from '../model/price.ts';
 import type { AskRecord, AttemptRecord, JobRecord } from '../model/records.ts';
 import type { RoutePlace } from '../model/route.ts';
+import { RUN_TYPE, runLabelIn } from '../model/run-jobs.ts';
 import { isTerminal } from '../model/states.ts';
 import { completionTokens, promptTokens, sumOf, type TokenCounts } from '../model/usage.ts';
 import type { TreeBudget, WaitRecord } from '../model/waiting.ts';
@@ -68,11 +69,18 @@ function base(ask: AskRecord, job: JobRecord, attempts: readonly AttemptRecord[]
   if (job.startedAt !== undefined) view.started_at = job.startedAt;
   if (job.endedAt !== undefined) view.ended_at = job.endedAt;
   if (job.state === 'waiting' && job.wait) view.wait = waitView(job.wait);
+  if (job.state === 'succeeded' && ask.spec.type === RUN_TYPE) addRunState(view, attempts.at(-1));
   if (job.paused && !isTerminal(job.state)) view.paused = { ...job.paused };
   if (job.cancel) view.cancel_requested = true;
   if (job.reason) view.reason = job.reason;
   if (job.error) view.error = errorView(job.error);
   return view;
+}
+
+/** The label of the last attempt ends with the phase in which the run has ended. */
+function addRunState(view: Mutable<JobView>, last: AttemptRecord | undefined): void {
+  const phase = runLabelIn(last?.label)?.phases.at(-1);
+  if (phase === 'completed' || phase === 'failed') view.run_state = phase;
 }
 
 /** The spent record of a tree is written with what was used: nothing else counts it. */

@@ -1,5 +1,13 @@
 /** A history in memory with the queries of HistoryReads; shared by the memory store and by the journal's MemoryHistory (for simulations). */
-import { type HistoryQuery, isAskedFor, type JobBundle, type PurgeResult } from '../core/ports/store.ts';
+import {
+  type HistoryQuery,
+  isAskedFor,
+  type JobBelow,
+  type JobBundle,
+  type KeptJob,
+  type PurgePlan,
+} from '../core/ports/store.ts';
+import { uidOf } from '../model/records.ts';
 
 /**
  * True where the caller chose the job's id (`ask.hash` is set only then). Such an id may be submitted again after a
@@ -7,10 +15,17 @@ import { type HistoryQuery, isAskedFor, type JobBundle, type PurgeResult } from 
  */
 export const callerChoseId = ({ ask }: JobBundle): boolean => ask.hash !== undefined;
 
+/** The uids of a job's ancestors. */
+export const ancestorsOf = ({ ask: { tenant, ancestors = [] } }: Pick<JobBundle, 'ask'>): string[] =>
+  ancestors.map((id) => uidOf(tenant, id));
+
 export class EndedJobs {
   readonly #jobs = new Map<string, JobBundle>();
+  /** The jobs that a purge has passed over, with the instant from which their time counts. */
+  readonly #keptFrom = new Map<string, number>();
 
   put(bundle: JobBundle): void {
+    this.#keptFrom.delete(bundle.uid);
     this.#jobs.set(bundle.uid, bundle);
   }
 
@@ -44,18 +59,31 @@ export class EndedJobs {
     return this.#jobs.size;
   }
 
-  planPurge(endedBefore: number, limit: number): PurgeResult {
+  planPurge(endedBefore: number, limit: number): PurgePlan {
     const purgeable = this.#purgeable(endedBefore, limit);
     const attempts = purgeable.filter(callerChoseId).map(({ job }) => job.attempt);
-    return { jobs: purgeable.length, attemptFloor: Math.max(0, ...attempts) };
+    const below = purgeable.flatMap((bundle) => this.#below(bundle));
+    return { jobs: purgeable.length, attemptFloor: Math.max(0, ...attempts), below };
   }
 
-  purge(endedBefore: number, limit: number): void {
-    for (const { uid } of this.#purgeable(endedBefore, limit)) this.#jobs.delete(uid);
+  purge(endedBefore: number, limit: number, kept: readonly KeptJob[] = []): void {
+    for (const { uid, from } of kept) this.#keptFrom.set(uid, from);
+    for (const { uid } of this.#purgeable(endedBefore, limit - kept.length)) {
+      this.#jobs.delete(uid);
+      this.#keptFrom.delete(uid);
+    }
+  }
+
+  #below(bundle: JobBundle): JobBelow[] {
+    const ancestors = ancestorsOf(bundle);
+    const [root] = ancestors;
+    if (root === undefined) return [];
+    return [{ uid: bundle.uid, ancestors, rootEndedAt: this.#jobs.get(root)?.job.endedAt }];
   }
 
   #purgeable(endedBefore: number, limit: number): JobBundle[] {
-    const ended = [...this.#jobs.values()].filter(({ job }) => (job.endedAt ?? 0) < endedBefore);
+    const keptFrom = ({ uid, job }: JobBundle): number => this.#keptFrom.get(uid) ?? job.endedAt ?? 0;
+    const ended = [...this.#jobs.values()].filter((bundle) => keptFrom(bundle) < endedBefore);
     return ended.sort((a, b) => a.ask.n - b.ask.n).slice(0, limit);
   }
 }

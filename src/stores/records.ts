@@ -2,7 +2,9 @@
  * The recovered records of a store in plain maps: for code that reads a store without running a brain on it (the
  * doctor, a migration, the rebuild of the history index).
  */
+
 import type { JobBundle, LooseRecord, Recovery, Seq } from '../core/ports/store.ts';
+import { isKept } from '../model/kept-attempts.ts';
 import { FRESH_JOB } from '../model/moves.ts';
 import {
   type AttemptRecord,
@@ -17,13 +19,13 @@ import { isOpen, isTerminal } from '../model/states.ts';
 export const isEnded = ({ job, attempts }: JobBundle): boolean =>
   isTerminal(job.state) && !attempts.some(({ state }) => isOpen(state));
 
-/** The attempts that a job's record keeps, in order: all open ones and the last PAST_ATTEMPTS of the others. */
+/** The attempts that are kept of a job, in order: all open ones and the last PAST_ATTEMPTS of the others. */
 export function lastAttempts(attempts: AttemptRecord[]): AttemptRecord[] {
-  attempts.sort((a, b) => a.n - b.n);
-  const closed = attempts.filter(({ state }) => !isOpen(state));
-  if (closed.length <= PAST_ATTEMPTS) return attempts;
+  const sorted = attempts.filter(isKept).sort((a, b) => a.n - b.n);
+  const closed = sorted.filter(({ state }) => !isOpen(state));
+  if (closed.length <= PAST_ATTEMPTS) return sorted;
   const kept = new Set(closed.slice(-PAST_ATTEMPTS));
-  return attempts.filter((attempt) => isOpen(attempt.state) || kept.has(attempt));
+  return sorted.filter((attempt) => isOpen(attempt.state) || kept.has(attempt));
 }
 
 /** A record that belongs to no job, except the brain's own, which Records keeps in a field. */

@@ -146,8 +146,10 @@ export class RunTelemetry {
   /** The run has ended without a result: it was cancelled, its time was over, or its attempts have failed. */
   #runCutOff({ state, attempt, error }: JobRecord, entry: ObservedJob): void {
     if (state === 'succeeded') return;
-    const last = entry.past?.findLast(({ label }) => label !== undefined);
-    const { agent, phases } = runLabelIn(last?.label) ?? { agent: undefined, phases: [FIRST_PHASE] };
+    const { agent, phases } = runLabelIn(entry.job.wait?.label) ?? {
+      agent: undefined,
+      phases: [FIRST_PHASE],
+    };
     const about = runFields(entry, attempt, agent);
     about.error_code = error?.code;
     this.#moved(about, phases.at(-1) as string, state === 'cancelled' ? 'cancelled' : 'failed');

@@ -100,11 +100,7 @@ export class CommandKit {
 
   /** Processes that work below the folder of this test. */
   processes(below = this.root): number[] {
-    return fs.readdirSync('/proc').flatMap((name) => {
-      if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
-      const place = linkOf(`/proc/${name}/cwd`);
-      return place?.startsWith(below) ? [Number(name)] : [];
-    });
+    return processesBelow(below);
   }
 
   async #clean(): Promise<void> {
@@ -115,6 +111,15 @@ export class CommandKit {
     });
     fs.rmSync(this.root, { recursive: true, force: true });
   }
+}
+
+/** Other processes that work below a folder. */
+export function processesBelow(folder: string): number[] {
+  return fs.readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
+    const place = linkOf(`/proc/${name}/cwd`);
+    return place?.startsWith(folder) ? [Number(name)] : [];
+  });
 }
 
 function linkOf(path: string): string | undefined {

@@ -210,7 +210,7 @@ export class EngineKit {
     return this.step({ type: 'lost', token: this.token(uid) });
   }
 
-  order(event: Extract<EngineEvent, { type: 'redrive' | 'resolve' }>): SubmitAnswer {
+  order(event: Extract<EngineEvent, { type: 'redrive' | 'resolve' | 'answer' }>): SubmitAnswer {
     return orThrow(this.step(event).reply as SubmitAnswer | OrchdError);
   }
 

@@ -48,6 +48,15 @@ export class FakeRequest {
     else this.#append('error', { code: 'CANCELLED', message: 'cancelled', retriable: false });
   }
 
+  /** Forgets what was said. */
+  erase(): void {
+    const error = { code: 'UNKNOWN_OUTCOME', message: 'its result is gone', retriable: false };
+    this.outcome = { ok: false, error };
+    this.isAcknowledged = true;
+    this.events.length = 0;
+    this.#append('error', error);
+  }
+
   /** Calls `onNews` whenever there are more events; returns how to stop that. */
   follow(onNews: () => void): () => void {
     this.#followers.add(onNews);

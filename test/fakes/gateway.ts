@@ -101,6 +101,7 @@ export class FakeGateway {
     ['GET', /^\/requests\/([^/]+)$/, (call, response, id) => this.#state(call, response, id)],
     ['GET', /^\/requests\/([^/]+)\/events$/, (call, response, id) => this.#events(call, response, id)],
     ['POST', /^\/requests\/([^/]+)\/ack$/, (call, response, id) => this.#ack(call, response, id)],
+    ['POST', /^\/requests\/([^/]+)\/erase$/, (call, response, id) => this.#erase(call, response, id)],
     ['POST', /^\/requests\/([^/]+)\/kill$/, (call, response, id) => this.#kill(call, response, id)],
   ];
 
@@ -264,6 +265,13 @@ export class FakeGateway {
       });
     }
     response.writeHead(204).end();
+  }
+
+  #erase(call: SeenCall, response: ServerResponse, id: string): void {
+    const { owner } = this.#epochs.check(call.headers);
+    const known = this.memory.find(owner, id);
+    this.#ack(call, response, id);
+    if (known && known !== 'tombstone') known.erase();
   }
 
   #kill({ headers, body }: SeenCall, response: ServerResponse, id: string): void {

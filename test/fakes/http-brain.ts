@@ -35,6 +35,8 @@ export interface HttpBrainOptions {
   readonly tokens?: readonly TokenEntry[];
   readonly limits?: Partial<HttpLimits>;
   readonly disconnectGraceMs?: number;
+  /** How long a stop waits for work that is lost with it, for tests that want it to be lost. */
+  readonly drainMs?: number;
   readonly heartbeatMs?: number;
   readonly maxStreamsPerCaller?: number;
   readonly maxStreamsPerTenant?: number;
@@ -84,7 +86,10 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     env,
     store,
     backends: [...backends, ...agents.backends(runReads(() => orchestrator))],
-    settings: runtimeSettings(config),
+    settings: {
+      ...runtimeSettings(config),
+      ...(options.drainMs !== undefined && { drainMs: options.drainMs }),
+    },
     logger,
     ...(options.managers && { managers: options.managers }),
     observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally]),

@@ -14,6 +14,9 @@ const CONFIG = `
 agents:
   - {name: helper, model: scripted, tools: [left, right, broken, silent]}
   - {name: thinker, model: scripted, tools: [look], plan: {min_characters: 20}}
+  - {name: slow, model: scripted, tools: [left, right, look]}
+limits:
+  - {scope: "agent:default/slow", requests_per_sec: 4, burst_requests: 3}
 `;
 
 const tool = (name: string, run: Tool['run'], more: Partial<Tool> = {}): Tool => ({
@@ -136,6 +139,27 @@ describe('a run of an agent', () => {
           [undefined, undefined],
         ],
       );
+    },
+  );
+});
+
+describe('a call of a tool that is not admitted for now', () => {
+  onStores(
+    'is made once, when there is room, and the model hears of nothing else',
+    STORES,
+    async (t, data) => {
+      const names = ['left', 'right', 'look'];
+      const calls = names.map((name) => [name, name, {}] as const);
+      const model = new ScriptedModel((turn) => (turn === 0 ? { calls } : { text: 'well' }));
+      const called: string[] = [];
+      const noted = (name: string) => tool(name, () => `${called.push(name)}`);
+      const brain = await site(t, data, model, names.map(noted));
+      // The run and its first call leave room for one of the three.
+      const { reply, error } = await run(brain, 'r', 'slow', 'do all');
+      assert.deepEqual([reply, error], ['well', null]);
+      assert.deepEqual(called.toSorted(), names.toSorted());
+      const told = model.heard.at(-1)?.messages.filter(({ role }) => role === 'tool') ?? [];
+      assert.deepEqual(told.map(({ content }) => unmarked(content)).toSorted(), ['1', '2', '3']);
     },
   );
 });

@@ -38,6 +38,22 @@ describe('[ADR-9] a run whose brain is killed', () => {
   );
 });
 
+describe('a run without a fallback', () => {
+  onStores(
+    'whose model was cut off three times by the death of the brain asks it again, and answers',
+    LASTING,
+    async (t, data) => {
+      const brain = new AgentProcess(t, { data, runs: [{ id: 'r' }] });
+      for (let death = 0; death < 3; death++) await brain.killIn(['r.model1']);
+      const { r } = await brain.finish();
+      assert.deepEqual([r?.reply, r?.error], ['all is done', null]);
+      assert.equal(brain.count('r.model1', 'begin'), 4);
+      const codes = r?.steps.map(({ error }) => error).filter((error) => error !== undefined);
+      assert.deepEqual(codes, Array(3).fill('UNKNOWN_OUTCOME'));
+    },
+  );
+});
+
 describe('runs of sessions', () => {
   onStores(
     '[ADR-3] of one session go one after the other, in order, also over the death of the brain; those of several overlap',

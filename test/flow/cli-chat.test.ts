@@ -1,6 +1,7 @@
 /** `orchd chat` in a real terminal, against a real server and a model behind an OpenAI-compatible API. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { proxyTo } from '../fakes/proxy.ts';
 import { type TmuxWindow, tmuxWindow } from '../fakes/tmux.ts';
 import { type Reply, type Site, site } from './agent-site.ts';
 import { jsonLines, MAIN, orchd, start } from './cli-process.ts';
@@ -91,6 +92,47 @@ test(
     window.line('y');
     await window.shows(/Told\./);
     assert.doesNotMatch(await window.shows(/you:\s*$/m), /denied/);
+  },
+);
+
+test(
+  'a call of which nobody can read what it would do cannot be allowed, only denied or read again',
+  LIMIT,
+  async (t) => {
+    const made = await site(t, (turn, reply) => {
+      if (turn === 0) reply.call('current_time', {});
+      else reply.say(turn === 1 ? 'Told.' : 'Well.').end();
+    });
+    // Between the chat and its server: reads of payloads fail.
+    const way = { isBroken: true };
+    const url = await proxyTo(t, made.brain.url, ({ url: path = '' }) =>
+      way.isBroken && path.includes('include=payload') ? 'it is out of order' : undefined,
+    );
+    const window = await tmuxWindow(t, [process.execPath, MAIN, 'chat', 'careful'], { ORCHD_URL: url });
+    await window.shows(/you:\s*$/m);
+    window.line('What time is it?');
+    const question = /call the tool current_time, and it cannot be read with what: it is out of order/;
+    await window.shows(question);
+    const screen = await window.shows(/deny it, or read it again\? \[d\/R\]\s*$/m);
+    assert.doesNotMatch(screen, /allow it\?/);
+    // A yes is no answer to it: the call is read again, which fails again.
+    window.line('y');
+    await window.shows(/\[d\/R\] y\n(.|\n)*\[d\/R\]\s*$/m);
+    const waiting = await (await fetch(`${made.brain.url}/v2/approvals`)).json();
+    assert.equal((waiting as { approvals: unknown[] }).approvals.length, 1);
+    way.isBroken = false;
+    window.line('');
+    await window.shows(/wants to call the tool current_time \{\}\nallow it\? \[y\/N\]/);
+    window.line('y');
+    await window.shows(/Told\./);
+
+    way.isBroken = true;
+    const second = await tmuxWindow(t, [process.execPath, MAIN, 'chat', 'careful'], { ORCHD_URL: url });
+    await second.shows(/you:\s*$/m);
+    second.line('What time is it?');
+    await second.shows(/\[d\/R\]\s*$/m);
+    second.line('d');
+    await second.shows(/was denied(.|\n)*Told\./);
   },
 );
 

@@ -140,6 +140,25 @@ onStores('an executor may drop a result only when its end is durable here', LAST
   assert.deepEqual(stage.acks, [token]);
 });
 
+onStores(
+  'nor may it drop a result because a comparison finds no open attempt for it',
+  LASTING,
+  async (t, data) => {
+    const parts = await begin(t, data);
+    const { held, stage, orchestrator } = parts;
+    const token = await startHeld(parts);
+    stage.end(token);
+    while (engineOf(orchestrator).state.open.size > 0) await turns(1);
+    // The comparison sees the result, and that no attempt is open, before the end is durable.
+    await orchestrator.reconciliation.run('op');
+    await turns(50);
+    assert.deepEqual(stage.acks, []);
+    await held.release();
+    await stage.until(() => stage.acks.length > 0);
+    assert.deepEqual(new Set(stage.acks), new Set([token]));
+  },
+);
+
 onStores('a job leaves memory for the history only when its end is durable', LASTING, async (t, data) => {
   const parts = await begin(t, data, 'inline');
   const { held, stage, orchestrator } = parts;

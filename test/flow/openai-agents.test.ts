@@ -6,6 +6,7 @@ import type { Tool } from '../../src/index.ts';
 import { makeToken, type TokenEntry } from '../../src/wire/tokens.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
+import { unmarked } from '../fakes/unmarked.ts';
 import { SeededRandom } from '../fakes/world.ts';
 import { within } from './flow-kit.ts';
 import { clientOf, HELLO, until } from './openai-kit.ts';
@@ -78,6 +79,50 @@ test('a stream has the words of all calls of the model as they come', async (t) 
   const { choices, usage } = await within(stream.finalChatCompletion());
   assert.equal(choices[0]?.message.content, 'Let me look.\n\nI have seen it.');
   assert.equal(usage?.total_tokens, 30);
+});
+
+test('with a session, a front end may send the whole conversation each time, and the model reads it once', async (t) => {
+  const model = new ScriptedModel((_, { messages }) =>
+    messages.at(-1)?.role === 'user' && messages.length === 3
+      ? { text: 'Let me look.', calls: [['a', 'look', {}]] }
+      : { text: `answer to ${messages.findLast(({ role }) => role === 'user')?.content}` },
+  );
+  const brain = await site(t, model);
+  const { chat } = clientOf(brain.url);
+  const headers = { 'X-Orchd-Session': 'talk' };
+  const shown: OpenAI.ChatCompletionMessageParam[] = [{ role: 'system', content: 'Be brief.' }];
+  for (const content of ['one', 'two', 'three']) {
+    shown.push({ role: 'user', content });
+    // A front end that streams has the words of all calls, which the session has as two messages.
+    const stream = chat.completions.stream({ model: 'agent:helper', messages: shown }, { headers });
+    const { choices } = await within(stream.finalChatCompletion());
+    shown.push({ role: 'assistant', content: choices[0]?.message.content ?? '' });
+  }
+  const said = [
+    ['system', 'Be brief.'],
+    ['user', 'one'],
+    ['assistant', 'Let me look.'],
+    ['tool', 'seen'],
+    ['assistant', 'answer to one'],
+    ['user', 'two'],
+    ['assistant', 'answer to two'],
+    ['user', 'three'],
+  ];
+  const texts = (messages: readonly { role: string; content: string }[]) =>
+    messages.map(({ role, content }) => [role, role === 'tool' ? unmarked(content) : content]);
+  assert.deepEqual(texts(model.heard.at(-1)?.messages.slice(1) ?? []), said);
+  const stored = await brain.orchestrator.reads.sessions.messages('default', 'talk');
+  assert.deepEqual(texts(stored as never), [...said, ['assistant', 'answer to three']]);
+
+  // So may one that sends only what is new. Nothing is answered twice.
+  const create = (messages: OpenAI.ChatCompletionMessageParam[]) =>
+    chat.completions.create({ model: 'agent:helper', messages }, { headers });
+  const { choices } = await create([{ role: 'user', content: 'four' }]);
+  assert.equal(choices[0]?.message.content, 'answer to four');
+  await assert.rejects(
+    create(shown),
+    (error) => error instanceof OpenAI.BadRequestError && /must follow the last answer/.test(error.message),
+  );
 });
 
 test('a run that has failed is an error in OpenAI\u2019s form, whole or streamed', async (t) => {

@@ -1,7 +1,9 @@
 /** Pausing a run in every state, over HTTP and on stores that last. */
 import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
+import { FunctionBackend } from '../../src/backends/local/functions.ts';
 import type { Tool } from '../../src/index.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
 import type { RunView } from '../../src/model/http/runs.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { type Said, ScriptedModel } from '../fakes/scripted-model.ts';
@@ -36,10 +38,12 @@ class Site {
   /** The runs whose model waits at `modelDoor`, and whose tool does at `toolDoor`, by what they were asked. */
   readonly #slowModel: string;
   readonly #slowTool: boolean;
+  readonly #isPaid: boolean;
 
-  constructor({ slowModel = '', slowTool = false } = {}) {
+  constructor({ slowModel = '', slowTool = false, isPaid = false } = {}) {
     this.#slowModel = slowModel;
     this.#slowTool = slowTool;
+    this.#isPaid = isPaid;
   }
 
   readonly model = new ScriptedModel(async (turn, { messages }): Promise<Said> => {
@@ -61,10 +65,16 @@ class Site {
   }
 
   async open(t: TestContext, data: string, slots = 4): Promise<this> {
-    const backends = [this.model.backend({ slots })];
-    this.brain = await httpBrain({ ...placed({ data, config: CONFIG }), backends, tools: [this.#tool] });
+    const model = new FunctionBackend(realEnv(), this.model.backend({ slots }));
+    const backends = [Object.assign(model, { info: { ...model.info, paid: this.#isPaid } })];
+    const place = placed({ data, config: CONFIG });
+    this.brain = await httpBrain({ ...place, backends, tools: [this.#tool], drainMs: 100 });
     const { brain } = this;
-    t.after(() => brain.stop());
+    t.after(async () => {
+      await brain.stop();
+      // A tool that still waits keeps the process alive until its timeout.
+      for (const door of [this.toolDoor, this.modelDoor]) door.open();
+    });
     return this;
   }
 
@@ -283,5 +293,18 @@ describe('a call of a run whose outcome is unknown', () => {
     assert.equal(await next.order('r', 'decide', { call_id: 'r.2.0', as: 'succeeded', result }), 200);
     assert.equal(await next.reply('r'), 'told: it was sent by hand');
     assert.deepEqual(next.sent, []);
+  });
+
+  onStores('of a model that costs money is held until somebody decides', ['journal'], async (t, data) => {
+    const site = await new Site({ slowModel: 'r', isPaid: true }).open(t, data);
+    await site.start('r');
+    await site.modelDoor.come();
+    await site.brain.stop();
+    const next = await new Site({ isPaid: true }).open(t, data);
+    const { waits_for: held } = await next.is('r', 'needs_decision');
+    assert.deepEqual(held, [{ job_id: 'r.1', type: 'inference', state: 'stale' }]);
+    assert.equal(next.asked('r'), 0);
+    assert.equal(await next.order('r', 'decide', { call_id: 'r.1', as: 'retry' }), 200);
+    assert.equal(await next.reply('r'), 'told: sent to r');
   });
 });

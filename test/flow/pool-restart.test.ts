@@ -151,7 +151,8 @@ test('killed between the intent, the start and the record of the pid it neither 
   };
   const path = '/v2/internal/workers/ready';
   const headers = { authorization: `Bearer ${token}` };
-  assert.equal((await second.caller.ask('POST', path, ready, headers)).status, 200);
+  const heard = await second.caller.ask('POST', path, ready, headers);
+  assert.equal(heard.status, 200, JSON.stringify(heard.body));
   assert.equal((await second.caller.ask('POST', path, ready, headers)).status, 200, 'the same again');
   const other = { ...ready, uri: 'http://127.0.0.1:1' };
   assert.equal((await second.caller.ask('POST', path, other, headers)).body.error.code, 'ILLEGAL_STATE');

@@ -31,7 +31,9 @@ export class RecordingDisk {
         return this.#recorded(path, file);
       },
       list: (folder) => real.list(folder),
+      entries: (folder) => disk.entries(folder),
       stat: (path) => real.stat(path),
+      lstat: (path) => real.lstat(path),
       rename: async (from, to) => {
         await real.rename(from, to);
         this.#note('rename', from, 0, to);
@@ -40,7 +42,13 @@ export class RecordingDisk {
         await real.remove(path);
         this.#note('remove', path);
       },
+      removeFolder: async (path) => {
+        await real.removeFolder(path);
+        this.#note('remove', path);
+      },
       makeFolder: (path) => real.makeFolder(path),
+      makeNewFolder: (path) => real.makeNewFolder(path),
+      touch: (path) => real.touch(path),
       syncFolder: async (path) => {
         await real.syncFolder(path);
         this.#note('sync folder', path);

@@ -29,6 +29,8 @@ class Site {
   brain!: HttpBrain;
   /** What became of the jobs that the tool `ask` has submitted below its own job. */
   readonly asked: string[] = [];
+  /** Aborted after the test: a tool that still hangs keeps the process alive until its timeout. */
+  readonly #isOver = new AbortController();
   readonly #release = Promise.withResolvers<void>();
   /** The model asks for the tool again and again, until it is told that it must answer. */
   readonly model: ScriptedModel;
@@ -56,7 +58,10 @@ class Site {
       {
         ...tool,
         name: 'hang',
-        run: (_, { signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)),
+        run: (_, { signal }) =>
+          new Promise((_, reject) => {
+            for (const end of [signal, this.#isOver.signal]) end.addEventListener('abort', reject);
+          }),
       },
     ];
   }
@@ -86,9 +91,13 @@ class Site {
       ...placed({ data, config: CONFIG }),
       backends: [this.model.backend(), heavy],
       tools: this.#tools,
+      drainMs: 100,
     });
     const { brain } = this;
-    t.after(() => brain.stop());
+    t.after(async () => {
+      await brain.stop();
+      this.#isOver.abort();
+    });
     return this;
   }
 

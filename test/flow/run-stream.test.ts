@@ -18,7 +18,7 @@ class Site {
   readonly model: ScriptedModel;
   brain!: HttpBrain;
 
-  constructor(script: (turn: number) => Said | Promise<Said>) {
+  constructor(script: ConstructorParameters<typeof ScriptedModel>[0]) {
     this.model = new ScriptedModel(script);
   }
 
@@ -197,6 +197,61 @@ describe('the stream of a run', () => {
       ['r.2.0', 'pay', true, undefined, true],
       ['r.2.1', 'pay', false, 'not twice', true],
     ]);
+  });
+
+  test('takes back the words of a call of the model that failed, also for a reader that comes back', async (t) => {
+    const goOn = Promise.withResolvers<void>();
+    let calls = 0;
+    const site = await new Site(async (_turn, _heard, { emit }) => {
+      if (calls++ > 0) return { text: 'whole' };
+      emit('half ');
+      await goOn.promise;
+      throw new Error('it broke off');
+    }).open(t);
+    await site.start();
+    const first = await within(site.seen(named('token')));
+    assert.deepEqual(dataOf(first.at(-1)!), { t: 'half ', i: 0, job_id: 'r.1' });
+    const following = site.seen(never, first.at(-1)?.id);
+    goOn.resolve();
+    const rest = await within(following);
+    const told = rest.filter(({ event }) => event !== 'queued');
+    assert.deepEqual(
+      told.map(({ event }) => event),
+      ['reset', 'step', 'token', 'end'],
+    );
+    assert.equal(dataOf(told[0]!).job_id, 'r.1');
+    assert.deepEqual(dataOf(told[2]!).job_id, 'r.2');
+  });
+
+  test('tells at once that the run is paused and resumed, also to a reader that comes back', async (t) => {
+    const asks: Said = { calls: [['a', 'pay', {}]] };
+    const site = await new Site((turn) => (turn === 0 ? asks : { text: 'done' })).open(t);
+    await site.start();
+    const isWaiting = (event: SseEvent): boolean => event.event === 'approval';
+    const first = await within(site.seen(isWaiting));
+    const last = first.findLast(({ id }) => id !== undefined)?.id;
+    const paused = site.seen(named('paused'), last);
+    await site.post('/v2/runs/r/pause', {});
+    const pause = (await within(paused)).at(-1) as SseEvent;
+    assert.partialDeepStrictEqual(dataOf(pause), { job_id: 'r', by: 'local' });
+    assert.equal(pause.id, `${last}p`);
+    const known = await within(site.seen(isWaiting, pause.id));
+    assert.deepEqual(
+      known.map(({ event }) => event).filter((event) => event === 'paused'),
+      [],
+    );
+    const fresh = await within(site.seen(isWaiting));
+    assert.ok(fresh.some(named('paused')), 'whoever comes anew is told');
+    await site.post('/v2/runs/r/resume', {});
+    const back = await within(site.seen(named('resumed'), pause.id));
+    assert.equal(back.at(-1)?.id, last);
+    const rest = site.seen(never, back.at(-1)?.id);
+    await site.post('/v2/runs/r/approve', { call_id: 'r.2.0', approve: true });
+    const events = (await within(rest)).map(({ event }) => event);
+    assert.deepEqual(
+      [events.at(-1), events.includes('paused'), events.includes('resumed')],
+      ['end', false, false],
+    );
   });
 
   test('tells the place of a call in the queue as it changes', async (t) => {

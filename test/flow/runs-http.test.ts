@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import type { Tool } from '../../src/index.ts';
+import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { type SseEvent, SseReader } from '../../src/wire/sse.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
-import { within } from './flow-kit.ts';
+import { turns, within } from './flow-kit.ts';
 
 const CONFIG = `
 agents:
@@ -70,6 +71,7 @@ async function events(
   return seen;
 }
 
+const HELLO = { role: 'user', content: 'hello' };
 const dataOf = ({ data }: SseEvent) => JSON.parse(data);
 const textOf = (seen: readonly SseEvent[]): string =>
   seen
@@ -194,6 +196,52 @@ describe('agents over HTTP', () => {
     assert.equal((await call(brain, 'GET', '/v2/runs/r')).body.state, 'cancelled');
   });
 
+  test('a run that has failed is shown as such where jobs are, also from the history', async (t) => {
+    const model = new ScriptedModel((_turn, { messages }) => {
+      if (messages.at(-1)?.content === 'fail') throw new Error('no');
+      return { text: 'well' };
+    });
+    const brain = await site(t, model);
+    await start(brain, { run_id: 'bad', input: 'fail' });
+    await start(brain, { run_id: 'good', input: 'go' });
+    await call(brain, 'POST', '/v2/tasks', { job_id: 'plain', model: 'scripted', messages: [HELLO] });
+    for (const id of ['bad', 'good', 'plain']) await within(brain.orchestrator.wait(id));
+    const shown = async () => {
+      const { jobs } = (await call(brain, 'GET', '/v2/tasks')).body as {
+        jobs: { job_id: string; state: string; run_state?: string }[];
+      };
+      const found = jobs.filter(({ job_id: id }) => ['bad', 'good', 'plain'].includes(id));
+      return found.map(({ job_id: id, state, run_state: run }) => [id, state, run]).toSorted();
+    };
+    const expected = [
+      ['bad', 'succeeded', 'failed'],
+      ['good', 'succeeded', 'completed'],
+      ['plain', 'succeeded', undefined],
+    ];
+    assert.deepEqual(await shown(), expected);
+    const { state } = Orchestrator.engineOf(brain.orchestrator);
+    while (state.jobs.size > 0) await turns(1);
+    assert.deepEqual(await shown(), expected);
+    assert.equal((await call(brain, 'GET', '/v2/tasks/bad')).body.run_state, 'failed');
+    assert.equal((await call(brain, 'GET', '/v2/runs/bad')).body.state, 'failed');
+  });
+
+  test('the dead calls of a run that has ended cannot be redriven, one by one or all together', async (t) => {
+    const model = new ScriptedModel(() => {
+      throw new Error('no');
+    });
+    const brain = await site(t, model);
+    await start(brain, { run_id: 'r', input: 'try' });
+    const { result } = await within(brain.orchestrator.wait('r'));
+    assert.equal((result as { error: { code: string } }).error.code, 'EXECUTION_FAILED');
+    const { state } = Orchestrator.engineOf(brain.orchestrator);
+    while (state.jobs.has('r') || state.jobs.has('r.1')) await turns(1);
+    const one = await call(brain, 'POST', '/v2/tasks/r.1/redrive');
+    assert.deepEqual([one.status, one.body.error.code], [409, 'ILLEGAL_STATE']);
+    const all = await call(brain, 'POST', '/v2/tasks/redrive', { root: 'r' });
+    assert.deepEqual([all.body.matched, all.body.changed, all.body.refused], [2, 0, 2]);
+  });
+
   test('a run that waits for a model says so', async (t) => {
     const model = new ScriptedModel((_turn, _heard, { signal }) => {
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped'))));
@@ -234,6 +282,9 @@ describe('agents over HTTP', () => {
     assert.deepEqual(await codeOf('POST', '/v2/runs/none/cancel'), [404, 'NOT_FOUND']);
     const tool = { type: 'tool', payload: { agent: 'helper', tool: 'look', args: {} } };
     assert.deepEqual(await codeOf('POST', '/v2/tasks', tool), [400, 'INVALID_PARAMS']);
+    // It would be the id of a job below one whose id orchd has made.
+    const below = { job_id: `${'0a'.repeat(16)}.1`, model: 'scripted', prompt: 'x' };
+    assert.deepEqual(await codeOf('POST', '/v2/tasks', below), [400, 'INVALID_PARAMS']);
     assert.deepEqual((await call(brain, 'GET', '/v2/tasks')).body.jobs, []);
     // A job that is no run cannot be looked at, or cancelled, as one.
     await call(brain, 'POST', '/v2/tasks', { job_id: 'plain', model: 'scripted', prompt: 'x' });

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type { FunctionContext } from '../../src/backends/local/functions.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { makeToken } from '../../src/wire/tokens.ts';
 import { httpBrain } from '../fakes/http-brain.ts';
@@ -23,6 +24,15 @@ const inMemory = (brain: Orchestrator): number => Orchestrator.engineOf(brain).s
 
 const brainOn = (t: TestContext, data: string, config = ARCHIVING): Promise<Orchestrator> =>
   start(t, { data, backends: [provider()], config });
+
+/** Runs a brain of its own on this store until it dies at a crash point. */
+async function dieAt(crashpoint: string, data: string): Promise<void> {
+  const main = join(import.meta.dirname, 'session-archive-main.ts');
+  const child = spawn(process.execPath, [main, data, crashpoint], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
+}
 
 onStores(
   'an idle session leaves memory, is read without coming back, and comes back with its budget and its use',
@@ -108,6 +118,24 @@ onStores('a deleted session is gone from the archive too', LASTING, async (t, da
   assert.equal((await useSession(second, 'deleted')).turns, 1, 'the name begins a new session');
 });
 
+onStores(
+  'a job below another one brings the archived session that it names back',
+  STORES,
+  async (t, data) => {
+    const outer = (_: unknown, context: FunctionContext): unknown =>
+      context.waited ? 'done' : context.wait({ jobs: [{ ...JOB, job_id: 'below', session_id: 's' }] });
+    const backends = [provider(), { name: 'f', types: { outer } }];
+    const brain = await start(t, { data, backends, config: ARCHIVING });
+    await useSession(brain, 's');
+    await brain.sessions.setBudget('default', 's', 1_000_000);
+    const { created_at } = await archivedSession(brain, 's');
+    await brain.submit({ job_id: 'above', type: 'outer', session_id: 'own' });
+    assert.equal((await brain.wait('above')).result, 'done');
+    const { turns, token_budget, created_at: begun } = await brain.reads.sessions.get('default', 's');
+    assert.deepEqual([turns, token_budget, begun], [2, 1_000_000, created_at]);
+  },
+);
+
 onStores('an archived session is deleted for good when its retention is over', LASTING, async (t, data) => {
   const config = `${ARCHIVING.replace('orchestrator: {', 'orchestrator: {retention: {sessions_sec: 1.5}, ')}`;
   const brain = await brainOn(t, data, config);
@@ -123,15 +151,32 @@ onStores(
   'a brain that dies between the archive and its own commit has lost nothing',
   LASTING,
   async (t, data) => {
-    const child = spawn(process.execPath, [join(import.meta.dirname, 'session-archive-main.ts'), data], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
-    assert.deepEqual(await once(child, 'exit'), [null, 'SIGKILL']);
+    await dieAt('sessions:after-archive', data);
     const brain = await brainOn(t, data, LASTING_SESSIONS);
     const session = await brain.reads.sessions.get('default', 's');
     assert.deepEqual([session.archived, session.turns, session.token_budget], [undefined, 1, 100_000]);
     assert.equal((await brain.reads.sessions.list({ tenant: 'default', archived: true })).sessions.length, 0);
     assert.equal((await useSession(brain, 's')).turns, 2, 'memory counts, and not the archive');
+  },
+);
+
+onStores(
+  'a brain that dies in the middle of the deletion of an archived session leaves the rest to the next one',
+  LASTING,
+  async (t, data) => {
+    await dieAt('sessions:after-forget', data);
+    const brain = await brainOn(t, data, LASTING_SESSIONS);
+    assert.deepEqual(await brain.reads.sessions.list({ tenant: 'default', archived: true }), {
+      sessions: [],
+    });
+    const refused = await refusalOf(() => brain.reads.sessions.get('default', 's'));
+    assert.equal(refused.code, 'NOT_FOUND');
+    const { turns, token_budget, messages } = await useSession(brain, 's');
+    assert.deepEqual([turns, token_budget, messages], [1, null, 0], 'it is another session of that name');
+    await brain.sessions.remove('default', 's', 'me');
+    await brain.stop();
+    const next = await brainOn(t, data, LASTING_SESSIONS);
+    assert.deepEqual(await next.reads.sessions.list({ tenant: 'default', archived: true }), { sessions: [] });
   },
 );
 

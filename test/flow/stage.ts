@@ -110,7 +110,10 @@ export class Stage implements Backend {
       const play = this.#plays.get(token);
       if (play) known.set(token, play.outcome ? { is: 'ended', outcome: play.outcome } : { is: 'running' });
     }
-    return { registry: this.info.registry, rememberedSince: 0, known };
+    const others = [...this.#plays]
+      .filter(([token]) => !tokens.includes(token) && !this.acks.includes(token))
+      .map(([token, { outcome }]) => ({ token, isRunning: !outcome }));
+    return { registry: this.info.registry, rememberedSince: 0, known, others };
   }
 
   async follow(

@@ -449,6 +449,7 @@ const CALLS: Record<string, () => string[][]> = {
   ],
   migrate: () => [['--from', HOSTILE, '--to', HOSTILE], ['--config', yaml()], [HOSTILE]],
   completion: () => [[HOSTILE], ['bash']],
+  spool: () => [[HOSTILE], ['ls', HOSTILE], ['show', folder(HOSTILE), HOSTILE], ['submit', HOSTILE, HOSTILE]],
   version: () => [[HOSTILE], ['--json']],
 };
 

@@ -4,6 +4,7 @@ import { describe, type TestContext } from 'node:test';
 import type { FunctionContext } from '../../src/backends/local/functions.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { LASTING, onStores, STORES, start, within } from './flow-kit.ts';
+import { eventually } from './site-client.ts';
 
 /** More than is stored inside of a record. */
 const LARGE = 'x'.repeat(10_000);
@@ -68,6 +69,58 @@ async function typesOf(brain: Orchestrator): Promise<string[]> {
 
 const DONE = { state: { kept: LARGE }, jobs: ['a.0', 'a.1'], woken: 'children' };
 
+const circular: Record<string, unknown> = {};
+circular['self'] = circular;
+
+/** A list with a hole. */
+const sparse: unknown[] = [1];
+sparse[2] = 3;
+
+/** Waits that cannot be kept, by the job that asks for them. */
+const WRONG: Readonly<Record<string, object>> = {
+  undefined: { state: undefined },
+  bigint: { state: { n: 1n } },
+  cycle: { state: circular },
+  'in-list': { state: { list: [LARGE, 1n] }, growing: ['list'] },
+  'made-nothing': { state: { list: [1], toJSON: () => undefined }, growing: ['list'] },
+  'no-list': { state: {}, jobs: {} },
+};
+
+describe('a function that waits with something that is no JSON', () => {
+  onStores('fails with a clear error, and everything else goes on', STORES, async (t, data) => {
+    const run = (_: unknown, { wait, waited, jobId }: FunctionContext): unknown =>
+      waited ? waited.state : wait(WRONG[jobId] ?? { state: { list: sparse }, growing: ['list'], forMs: 1 });
+    const brain = await start(t, { data, backends: [{ name: 'f', slots: 9, types: { run } }] as never });
+    const ids = [...Object.keys(WRONG), 'sparse'];
+    for (const id of ids) await brain.submit({ job_id: id, type: 'run', payload: null });
+    const ends = await within(Promise.all(ids.map((id) => brain.wait(id))));
+    assert.deepEqual(
+      ends.map(({ job_id: id, state, error, tries }) => [id, state, error?.code, tries]),
+      [
+        ...Object.keys(WRONG).map((id) => [id, 'dead', 'INVALID_PARAMS', 1]),
+        ['sparse', 'succeeded', undefined, 0],
+      ],
+    );
+    assert.deepEqual(ends.at(-1)?.result, { list: [1, null, 3] });
+  });
+
+  onStores('in the payload of a job below has that job refused', STORES, async (t, data) => {
+    const broken = {
+      get payload(): never {
+        throw new Error('not now');
+      },
+    };
+    const run = (_: unknown, { wait, waited }: FunctionContext): unknown =>
+      waited
+        ? waited.refused.map(({ error }) => error.code)
+        : wait({ state: 1, jobs: [{ type: 'run', payload: { n: 1n } }, broken] });
+    const brain = await start(t, { data, backends: [{ name: 'f', types: { run } }] as never });
+    await brain.submit({ job_id: 'j', type: 'run', payload: null });
+    const { result } = await within(brain.wait('j'));
+    assert.deepEqual(result, ['INVALID_PARAMS', 'INVALID_PARAMS']);
+  });
+});
+
 describe('a function that waits for jobs', () => {
   onStores('goes on with what it kept when they have ended', STORES, async (t, data) => {
     const site = new Site();
@@ -128,3 +181,21 @@ describe('a function that waits for jobs', () => {
     assert.deepEqual([job.state, job.result], ['succeeded', DONE]);
   });
 });
+
+onStores(
+  'an attempt that only decides: its acceptance is recorded if it takes longer than a turn, and not otherwise',
+  STORES,
+  async (t, data) => {
+    const mayEnd = Promise.withResolvers<string>();
+    const types = { quick: () => 'at once', slow: () => mayEnd.promise };
+    const brain = await start(t, { data, backends: [{ name: 'decides', repeatable: true, types }] });
+    await brain.submit({ job_id: 'quick', type: 'quick' });
+    const { state, attempts } = await within(brain.wait('quick'));
+    assert.deepEqual([state, attempts.length, attempts[0]?.accepted_at], ['succeeded', 1, undefined]);
+    await brain.submit({ job_id: 'slow', type: 'slow' });
+    await eventually('it runs', async () => (await brain.get('slow')).state === 'running');
+    mayEnd.resolve('later');
+    const { result, attempts: slow } = await within(brain.wait('slow'));
+    assert.deepEqual([result, typeof slow[0]?.accepted_at], ['later', 'number']);
+  },
+);

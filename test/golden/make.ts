@@ -3,8 +3,8 @@
  * new; what was committed is never made again, since stores like it are out there.
  *
  * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa, v3 by commit 8c97ab9, each on both
- * stores from the same happenings; v4, in which a failed try has tokens, and v5, which is about money, by the commits that
- * added them. The script is kept to show what the data hold and how they came to be. It compiles with later code, but it
+ * stores from the same happenings; v4, in which a failed try has tokens, v5, which is about money, and v6, which is about
+ * waits and sessions, by the commits that added them. The script is kept to show what the data hold and how they came to be. It compiles with later code, but it
  * need not run on it any more.
  */
 import type { Backend } from '../../src/core/ports/backend.ts';
@@ -13,6 +13,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { runtimeSettings } from '../../src/app/settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import type { Env } from '../../src/kit/env/env.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import type { HistoryIndex } from '../../src/stores/journal/history/history.ts';
@@ -28,6 +29,7 @@ import { firstSpending, MONEY_BEHAVIOURS, SEATS, secondSpending } from './maker/
 import { ScriptedPools } from './maker/pools.ts';
 import { firstLife, type Stage, secondLife } from './maker/script.ts';
 import { StillWorld } from './maker/still-world.ts';
+import { firstWaits, secondWaits, waitingBackends } from './maker/waits.ts';
 
 const YEAR_MS = 365 * 24 * 3600_000;
 const FIRST_CONFIG = 'orchestrator: {queue_capacity: 2, queue_policy: drop-lru}';
@@ -40,7 +42,7 @@ const DESK = { name: 'desk', kind: 'command', slots: 4, types: ['word-count'], p
 
 /** What the data of a version are made of: the lives of a brain, one after the other on the same store. */
 interface Recipe {
-  readonly executors: () => Backend[];
+  readonly executors: (env: Env) => Backend[];
   readonly lives: readonly { readonly config: string; readonly happen: (stage: Stage) => Promise<void> }[];
   /** Makes the index of ended jobs in the new folder; without it, the folder has none, and a brain makes it again. */
   readonly history?: (path: string) => HistoryIndex;
@@ -65,6 +67,14 @@ const RECIPES: Readonly<Record<string, Recipe>> = {
     ],
     history: (path) => new SqliteHistory(path, 'write'),
   },
+  v6: {
+    executors: waitingBackends,
+    lives: [
+      { config: '', happen: firstWaits },
+      { config: '', happen: secondWaits },
+    ],
+    history: (path) => new SqliteHistory(path, 'write'),
+  },
 };
 
 async function live(world: StillWorld, store: () => Store, { executors, lives }: Recipe): Promise<void> {
@@ -72,7 +82,7 @@ async function live(world: StillWorld, store: () => Store, { executors, lives }:
     const managers = new ScriptedPools((info) => new ScriptedExecutor(info, BEHAVIOURS));
     // What still runs is left running at once: the next life finds it so.
     const settings = { ...runtimeSettings(loadConfig({ text: config })), drainMs: 0 };
-    const parts = { env: world.env, store: store(), backends: executors(), managers, settings };
+    const parts = { env: world.env, store: store(), backends: executors(world.env), managers, settings };
     const brain = new Orchestrator(parts);
     await world.settled(brain.start());
     await world.settle();
@@ -140,7 +150,7 @@ async function makeDatabase(file: string, recipe: Recipe): Promise<void> {
 }
 
 if (import.meta.main) {
-  const [version = 'v5', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
+  const [version = 'v6', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
   const recipe = RECIPES[version];
   if (!recipe || existsSync(folder)) {
     console.error(recipe ? `${folder} exists; golden data are made once` : `nothing makes ${version}`);

@@ -60,7 +60,7 @@ test('[FANO-9] in every world with a gateway no job is bought again by itself, a
 });
 
 const AGENT_SEEDS = 40;
-const AGENT_FAULTS_PER_SEED = 0.2;
+const AGENT_FAULTS_PER_SEED = 0.6;
 const AGENT_FAULTS = ['kill', 'power-cut', 'checkpoint', 'forget', 'partition', 'decision', 'answer'];
 
 test('in every world with agents a run ends with the same answer, no call with an effect is made twice, and no wake is lost', async (context) => {

@@ -5,7 +5,10 @@ import { type AskRecord, type Change, type JobRecord, uidOf } from '../../src/mo
 import type { WaitRecord } from '../../src/model/waiting.ts';
 import { check } from './check.ts';
 
-/** No wake is lost: a waiting job whose jobs have ended is about to be woken, and one with an instant has a timer. */
+/**
+ * No wake is lost: a waiting job whose jobs have ended is about to be woken, or to be ended where its deadline has come, and
+ * one with an instant has a timer. `now` is brain time.
+ */
 export function checkWakes(state: State, now: number): void {
   for (const entry of state.jobs.values()) {
     const { job, ask, uid } = entry;
@@ -22,7 +25,9 @@ export function checkWakes(state: State, now: number): void {
     const mayGoOn = wait.needs === 'any' ? live < wait.children.length : live === 0;
     if (!mayGoOn || state.waiters.unsettled.length > 0) continue;
     check(childrenHaveEnded(entry), `${uid} knows that ${wait.children} have ended`);
-    check(state.waiters.wakeable.has(entry), `${uid} is about to be woken, at ${now}`);
+    const { deadlineAt = Number.POSITIVE_INFINITY } = entry;
+    if (deadlineAt <= now) check(entry.wakeAt <= now, `${uid} is about to be ended, at ${now}`);
+    else check(state.waiters.wakeable.has(entry), `${uid} is about to be woken, at ${now}`);
   }
 }
 

@@ -11,12 +11,20 @@ import {
   type StepNote,
 } from '../run-state.ts';
 import { boundedCall } from './call-faults.ts';
+import { isRefusedForNow, pauseAfter } from './refusals.ts';
 
 /** The texts of answers and of tools are cut to this many characters before they are kept. */
 const MAX_TEXT = 262_144;
 
 /** The model is asked twice before the fallback is. */
 const TRIES_PER_MODEL = 2;
+
+/**
+ * Calls in a row that were cut off, by the death of a process as a rule, and are made again as if they had not been
+ * made: that is no fault of the model. Each further one counts as a failure, because the question itself may be what
+ * kills the process.
+ */
+const MAX_UNKNOWNS = 3;
 
 export interface ModelRequest {
   readonly event: 'plan' | 'llm_call';
@@ -93,19 +101,29 @@ export function takeAnswer(
   const noted = { ...run, steps: [...run.steps, stepNote(context, ended, event)] };
   if (!ended.error) {
     const answer = answerOf(ended.result);
-    return { answer, run: { ...noted, failures: 0, refusals: 0, answers: run.answers + 1 } };
+    return { answer, run: { ...noted, failures: 0, unknowns: 0, refusals: 0, answers: run.answers + 1 } };
   }
   if (isOverBudget(context, ended)) {
     if (run.isWrappingUp) return fail(noted, BUDGET_EXHAUSTED, ended.error.message);
     return again({ ...context, run: { ...noted, isWrappingUp: true }, ended: undefined });
   }
-  const pauseMs = ended.isRefused ? pauseAfter(run, ended) : undefined;
+  const pauseMs = pauseBefore(run, ended);
   if (pauseMs !== undefined) return { run: { ...run, refusals: run.refusals + 1 }, jobs: [], pauseMs };
+  const { unknowns = 0 } = run;
+  if (mayBeAskedAgain(ended) && unknowns < MAX_UNKNOWNS)
+    return again({ ...context, run: { ...noted, unknowns: unknowns + 1 }, ended: undefined });
   const failures = run.failures + 1;
   const mayTry = failures < TRIES_PER_MODEL * (run.agent.fallback === undefined ? 1 : 2);
   if (!mayTry) return fail({ ...noted, failures }, ended.error.code, ended.error.message);
   return again({ ...context, run: { ...noted, failures }, ended: undefined });
 }
+
+/**
+ * Nobody knows whether the model has answered, and `on_unknown` of the call is `retry`. A call that is held instead has
+ * not ended, and one that somebody has settled as failed, or whose rule is `fail`, has failed.
+ */
+const mayBeAskedAgain = ({ error }: EndedCall): boolean =>
+  error?.code === 'UNKNOWN_OUTCOME' && error.retriable;
 
 /** The code of a run that its budget leaves no answer. */
 const BUDGET_EXHAUSTED = 'BUDGET_EXHAUSTED';
@@ -117,16 +135,13 @@ const isOverBudget = ({ left }: StepContext, { error }: EndedCall): boolean =>
   (error?.code === 'ADMISSION_REJECT' && BUDGET_REASONS.includes(error.reason)) ||
   (error?.code === 'DEADLINE_EXCEEDED' && left?.untilEndMs !== undefined);
 
-/** About two minutes in all: as long as a server may take that is started again. */
-const PAUSES_MS = [500, 1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
-
 /**
  * How long the run waits before it asks again; undefined where asking again is of no use. A model that has answered in
  * this run and is unknown now comes back: after a restart of the brain its server may not have reported yet.
  */
-function pauseAfter({ refusals, answers }: RunState, { error }: EndedCall): number | undefined {
-  const mayPass = error?.retriable || (error?.code === 'MODEL_NOT_FOUND' && answers > 0);
-  return mayPass ? PAUSES_MS[refusals] : undefined;
+function pauseBefore({ refusals, answers }: RunState, ended: EndedCall): number | undefined {
+  const comesBack = ended.isRefused && ended.error?.code === 'MODEL_NOT_FOUND' && answers > 0;
+  return comesBack || isRefusedForNow(ended) ? pauseAfter(refusals) : undefined;
 }
 
 export const cut = (text: string): string =>

@@ -29,12 +29,16 @@ import { cutText } from '../tools/output.ts';
 import { type CallFault, type CallFaultCode, faultNotes, refusedCall } from './call-faults.ts';
 import { askedCalls } from './llm-call.ts';
 import { cut } from './model-call.ts';
+import { isRefusedForNow, pauseAfter } from './refusals.ts';
 import { markedData, toolMessage } from './tool-messages.ts';
 
 /** A call with the same arguments is made so often in a run; then the model is told to go on without it. */
 const MAX_EQUAL_CALLS = 3;
 
-export const toolExecution: Step = (context) => (context.ended ? takeResults(context) : callTools(context));
+export const toolExecution: Step = (context) => {
+  if (context.ended) return takeResults(context);
+  return context.run.asked.length > 0 ? makeCalls(context) : callTools(context);
+};
 
 interface Sorted {
   readonly jobs: ChildJob[];
@@ -77,6 +81,8 @@ const fault = (code: CallFaultCode, message: string): CallFault => ({ code, mess
 
 const DUPLICATE_ID = fault('DUPLICATE_CALL_ID', 'the id of this call was used before in the same answer');
 
+const isOutOfTime = (left: StepContext['left']): boolean => (left?.untilWrapUpMs ?? 1) <= 0;
+
 const OUT_OF_TIME = fault('NO_STEPS_LEFT', 'the time of this task is used up');
 
 /** A tool that the agent does not have. */
@@ -89,7 +95,7 @@ const missing = (wasThere: boolean): CallFault =>
 function sort(context: StepContext, call: ToolCall, sorted: Sorted): CallFault | undefined {
   const { tools, left } = context;
   const { agent } = context.run;
-  if ((left?.untilWrapUpMs ?? 1) <= 0) return OUT_OF_TIME;
+  if (isOutOfTime(left)) return OUT_OF_TIME;
   const { name, arguments: text } = call.function;
   const most = agent.parallel_tools ?? DEFAULT_PARALLEL_TOOLS;
   if (sorted.jobs.length >= most)
@@ -154,33 +160,89 @@ function approvalJob(
 
 const callHash = (tool: string, args: unknown): string => stableHash([tool, args]);
 
-/** Tells the model what came of its calls. Those that were only allowed by now are made. */
+/**
+ * Makes the calls in `asked`: those that were allowed by now, and those that were not admitted before. The model is told
+ * of those that can no longer be made.
+ */
+function makeCalls(context: StepContext): Next {
+  const { run } = context;
+  const jobs: ChildJob[] = [];
+  const asked: AskedTool[] = [];
+  const refusals: ChatMessage[] = [];
+  const faults: { readonly tool: string; readonly code: CallFaultCode }[] = [];
+  for (const each of run.asked) {
+    const id = jobId(context, jobs.length);
+    const made = jobOf(context, each, id);
+    if ('job_id' in made) {
+      jobs.push(made);
+      asked.push({ ...each, jobId: id });
+    } else {
+      refusals.push(toolMessage(each.callId, `error: ${made.message}`));
+      faults.push({ tool: each.tool, code: made.code });
+    }
+  }
+  const messages = [...run.messages, ...refusals];
+  const steps = [...run.steps, ...faultNotes(faults)];
+  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, steps, asked, refusals: 0 });
+  return { run: { ...run, messages, steps, asked, step: run.step + 1 }, jobs };
+}
+
+/** The arguments of a call that nobody must allow are in the answer of the model, and nowhere else. */
+function jobOf(
+  context: StepContext,
+  { tool, callId, toApprove, isApproved }: AskedTool,
+  id: string,
+): ChildJob | CallFault {
+  const { run, tools, left } = context;
+  if (isOutOfTime(left)) return OUT_OF_TIME;
+  if (toApprove)
+    return isApproved
+      ? toolJob(context, id, tool, toApprove.args, true)
+      : approvalJob(context, id, tool, toApprove.args);
+  const answer = run.messages.findLast(({ role }) => role === 'assistant');
+  const call = answer?.tool_calls?.find((each) => each.id === callId);
+  const checked = tools.check(tool, call?.function.arguments ?? '');
+  if (!checked) return missing(true);
+  return checked.ok ? toolJob(context, id, tool, checked.args) : fault('INVALID_ARGUMENTS', checked.message);
+}
+
+/** Tells the model what came of its calls. Those that were only allowed by now, or not admitted for now, are made. */
 function takeResults(context: StepContext): Next {
   const { run, ended = [] } = context;
   const byJob = new Map(ended.map((call) => [call.jobId, call]));
   const messages = [...run.messages];
   const steps = [...run.steps];
   const made = [...run.made];
-  const asked: AskedTool[] = [];
-  const jobs: ChildJob[] = [];
+  const pauseMs = pauseAfter(run.refusals);
+  const refused: AskedTool[] = [];
+  const approved: AskedTool[] = [];
   for (const each of run.asked) {
     const call = byJob.get(each.jobId);
-    const { toApprove, ...rest } = each;
-    if (toApprove && approvalIn(call)?.approved) {
-      const id = jobId(context, jobs.length);
-      jobs.push(toolJob(context, id, each.tool, toApprove.args, true));
-      asked.push({ ...rest, jobId: id });
+    const isApproval = each.toApprove !== undefined && !each.isApproved;
+    if (call && pauseMs !== undefined && isRefusedForNow(call)) {
+      refused.push(each);
       continue;
     }
-    const isInDoubt = !toApprove && mayBeDone(context, each.tool, call);
+    if (isApproval && approvalIn(call)?.approved) {
+      approved.push({ ...each, isApproved: true });
+      continue;
+    }
+    const isInDoubt = !isApproval && mayBeDone(context, each.tool, call);
     // No such call is made again.
     if (isInDoubt) while (timesMade(made, each.hash) < MAX_EQUAL_CALLS) made.push(each.hash);
-    const text = toApprove ? deniedText(call) : textOf(call, context.tools.outputBytesOf(each.tool));
+    const text = isApproval ? deniedText(call) : textOf(call, context.tools.outputBytesOf(each.tool));
     messages.push(toolMessage(each.callId, isInDoubt ? text + MAY_BE_DONE : text));
     steps.push(stepNote(each, call));
   }
-  if (jobs.length === 0) return goTo(run, 'llm_call', { messages, steps, made, asked: [] });
-  return { run: { ...run, messages, steps, made, asked, step: run.step + 1 }, jobs };
+  const told = { messages, steps, made };
+  const asked = [...approved, ...refused];
+  if (asked.length === 0) return goTo(run, 'llm_call', { ...told, asked, refusals: 0 });
+  if (approved.length > 0) return makeCalls({ ...context, run: { ...run, ...told, asked } });
+  return {
+    run: { ...run, ...told, asked, refusals: run.refusals + 1 },
+    jobs: [],
+    pauseMs: pauseMs as number,
+  };
 }
 
 const approvalIn = (call: EndedCall | undefined): Approval | undefined =>

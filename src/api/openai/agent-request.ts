@@ -4,6 +4,7 @@ import { OrchdError } from '../../model/errors.ts';
 import type { ChatRequest } from '../../model/http/openai.ts';
 import { RUN_TYPE } from '../../model/run-jobs.ts';
 import type { SubmitRequest } from '../../model/submit.ts';
+import { headerOf, SESSION } from '../../wire/headers.ts';
 import type { Call } from '../../wire/route.ts';
 import { type ParsedRequest, submitRequestOf, unsupported } from './request.ts';
 
@@ -21,7 +22,11 @@ export function runRequestOf(
   const { response_format: format } = request;
   if (format && format['type'] !== 'text')
     throw unsupported('a form of the answer that the caller chooses', 'response_format');
-  const payload = { agent, messages: request.messages.map(messageOf) };
+  const payload = {
+    agent,
+    messages: request.messages.map(messageOf),
+    ...(headerOf(call.headers, SESSION) !== undefined && { repeats_history: true }),
+  };
   const { model: _, ...job } = submitRequestOf(call, { ...parsed, payload });
   return { ...job, type: RUN_TYPE };
 }

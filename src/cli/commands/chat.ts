@@ -146,18 +146,11 @@ class Talk {
     else terminal.complain(`\norchd: ${cancelText(await client.cancel(id))}`);
   }
 
-  /** The arguments are shown as a whole: nobody can allow what was cut off. */
   async #approve(runId: string, call: AskedApproval, signal: AbortSignal): Promise<void> {
-    const { client, terminal, lines } = this.#parts;
-    const { callId, tool, args, hash } = call;
-    // A line that was typed before the question cannot be its answer.
-    lines.drop();
-    const shown = args === undefined ? '(`orchd approvals` shows with what)' : JSON.stringify(args);
-    terminal.complain(`orchd: wants to call the tool ${oneLine(tool)} ${oneLine(shown)}`);
-    terminal.status('allow it? [y/N] ');
-    const answer = await lines.next(signal);
+    const { client, terminal } = this.#parts;
+    const { callId, hash } = call;
+    const approve = await this.#isAllowed(call, signal);
     if (signal.aborted) return;
-    const approve = /^y(es)?$/i.test((answer ?? '').trim());
     try {
       await client.approve(runId, { call_id: callId, approve, ...(hash !== undefined && { hash }) });
     } catch (error) {
@@ -165,5 +158,34 @@ class Talk {
       terminal.complain(`orchd: ${oneLine(error.message)} (${error.code})`);
       if (error.code === 'FORBIDDEN') terminal.complain(`orchd: it waits for: orchd approve ${callId}`);
     }
+  }
+
+  /** The arguments are shown as a whole: nobody can allow what was cut off, or what could not be read. */
+  async #isAllowed({ tool, readArgs }: AskedApproval, signal: AbortSignal): Promise<boolean> {
+    const { terminal } = this.#parts;
+    for (;;) {
+      const read = await readArgs();
+      if (signal.aborted) return false;
+      if (read.ok) {
+        terminal.complain(
+          `orchd: wants to call the tool ${oneLine(tool)} ${oneLine(JSON.stringify(read.args))}`,
+        );
+        return /^y(es)?$/i.test(await this.#ask('allow it? [y/N] ', signal));
+      }
+      const why = oneLine(read.why);
+      terminal.complain(
+        `orchd: wants to call the tool ${oneLine(tool)}, and it cannot be read with what: ${why}`,
+      );
+      const answer = await this.#ask('deny it, or read it again? [d/R] ', signal, 'd');
+      if (signal.aborted || /^d(eny)?$/i.test(answer)) return false;
+    }
+  }
+
+  /** The answer of a person; `atEnd` at the end of the input. A line that was typed before is no answer. */
+  async #ask(question: string, signal: AbortSignal, atEnd = ''): Promise<string> {
+    const { terminal, lines } = this.#parts;
+    lines.drop();
+    terminal.status(question);
+    return (await lines.next(signal))?.trim() ?? atEnd;
   }
 }

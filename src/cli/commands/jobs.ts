@@ -8,7 +8,7 @@ import { FILTER_OPTIONS, jobFilterOf } from '../job-filter.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { durationText } from '../text/duration.ts';
-import { whereText } from '../text/job-text.ts';
+import { paintedState, stateText, whereText } from '../text/job-text.ts';
 import { paintState } from '../text/screen.ts';
 import { tableText } from '../text/table.ts';
 
@@ -94,14 +94,14 @@ const STATE_COLUMN = HEADINGS.indexOf('STATE');
 export function jobTable(list: readonly JobView[], terminal: Terminal, now: number): string {
   const rows = list.map((job) => [
     job.job_id,
-    job.state,
+    stateText(job),
     job.type,
     job.priority,
     durationText(now - job.created_at),
     whereText(job),
   ]);
   const paint = (column: number, row: number, cell: string): string =>
-    column === STATE_COLUMN ? paintState((list[row] as JobView).state, cell, terminal) : cell;
+    column === STATE_COLUMN ? paintState(paintedState(list[row] as JobView), cell, terminal) : cell;
   return tableText(HEADINGS, rows, {
     width: terminal.isPerson ? terminal.columns || undefined : undefined,
     paint,

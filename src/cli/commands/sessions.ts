@@ -1,8 +1,9 @@
-/** `orchd sessions [show ID | export ID | fork ID | delete ID]` */
+/** `orchd sessions [show ID | export ID | import FILE | fork ID | delete ID]` */
 import type { OrchdClient } from '../../client/client.ts';
-import type { SessionView } from '../../model/http/sessions.ts';
+import type { ExportedSession, SessionView } from '../../model/http/sessions.ts';
 import { flagOf, noPositionals, oneOf, singlePositional, textOf } from '../arguments.ts';
-import { type CliArguments, type Command, EXIT, type Terminal } from '../command.ts';
+import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
+import { jsonOf } from '../json-argument.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { listedBy } from '../refusal.ts';
 import { connect } from '../remote.ts';
@@ -13,26 +14,28 @@ import { sessionTable } from '../text/session-text.ts';
 /** Where the ids of sessions are. */
 export const SESSION_LIST = '`orchd sessions` lists the sessions, with --archived those of the archive.';
 
-const WORDS = ['show', 'export', 'fork', 'delete'] as const;
+const WORDS = ['show', 'export', 'import', 'fork', 'delete'] as const;
 
 const options = {
   archived: { type: 'boolean', help: 'list the sessions in the archive: they were not used for long' },
-  as: { type: 'string', value: 'SESSION', help: 'fork: the id of the new session' },
+  as: { type: 'string', value: 'SESSION', help: 'fork, import: the id of the new session' },
   ...SERVER_OPTIONS,
   json: { type: 'boolean', help: 'print JSON: one object per line, one for each session' },
 } as const;
 
 export const sessions: Command = {
   usage: usageOf({
-    call: 'sessions | sessions show ID | sessions export ID | sessions fork ID | sessions delete ID [OPTIONS]',
+    call: 'sessions | sessions show|export|fork|delete ID | sessions import FILE [OPTIONS]',
     about: `Lists the sessions, the last used first. A session is a conversation of jobs and runs.
-show prints what was said in it, export prints it as one JSON object, fork makes another one that goes on from there.
+show prints what was said in it, export prints it as one JSON object, import makes a session of such an object (- is
+standard input), fork makes another one that goes on from there.
 delete cancels its jobs, and deletes it with everything that was said in it: nobody can read that any more.`,
     options,
     examples: [
       'orchd sessions',
       'orchd sessions show $SESSION',
       'orchd sessions export $SESSION > session.json',
+      'orchd sessions import session.json --as other',
       'orchd sessions fork $SESSION --as other',
       'orchd sessions delete $SESSION',
     ],
@@ -44,6 +47,7 @@ delete cancels its jobs, and deletes it with everything that was said in it: nob
     const client = connect(args);
     if (word === undefined) return list(client, args, terminal);
     const action = oneOf(word, 'the action', WORDS);
+    if (action === 'import') return importSession(client, singlePositional(rest, 'file'), args, terminal);
     const id = singlePositional(rest, 'session');
     return listedBy(SESSION_LIST, ACTIONS[action](client, id, args, terminal));
   },
@@ -51,7 +55,7 @@ delete cancels its jobs, and deletes it with everything that was said in it: nob
 
 type Action = (client: OrchdClient, id: string, args: CliArguments, terminal: Terminal) => Promise<number>;
 
-const ACTIONS: Record<(typeof WORDS)[number], Action> = {
+const ACTIONS: Record<Exclude<(typeof WORDS)[number], 'import'>, Action> = {
   show,
   export: exportSession,
   fork,
@@ -91,6 +95,20 @@ function summary(session: SessionView): string {
 async function exportSession(client: OrchdClient, id: string, _: CliArguments, terminal: Terminal) {
   terminal.printData(JSON.stringify(await client.sessions.export(id)));
   return EXIT.ok;
+}
+
+async function importSession(client: OrchdClient, file: string, args: CliArguments, terminal: Terminal) {
+  const given = await jsonOf(file, file === '-' ? file : `@${file}`);
+  if (!isExport(given)) throw new UsageError(`"${file}" is no export of a session.`);
+  const made = await client.sessions.import(given, textOf(args.values, 'as'));
+  if (flagOf(args.values, 'json')) terminal.printData(JSON.stringify(made));
+  else terminal.print(made.session_id);
+  return EXIT.ok;
+}
+
+function isExport(value: unknown): value is ExportedSession {
+  const { session, messages } = (value ?? {}) as Partial<ExportedSession>;
+  return typeof session?.session_id === 'string' && Array.isArray(messages);
 }
 
 async function fork(client: OrchdClient, id: string, args: CliArguments, terminal: Terminal) {

@@ -1,6 +1,7 @@
 /** The completion script for zsh. */
 import type { LoadedCommand } from '../command.ts';
 import type { OptionSpec } from '../options.ts';
+import { quoted } from './shell-word.ts';
 
 export function zshScript(commands: readonly LoadedCommand[]): string {
   return `#compdef orchd
@@ -50,5 +51,3 @@ function optionSpec(
 
 /** Replaces the characters that are syntax to zsh's _arguments by spaces. */
 const plain = (text: string): string => text.replace(/[[\]:\\]/g, ' ');
-
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

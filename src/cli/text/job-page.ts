@@ -2,7 +2,16 @@
 import type { AttemptView, JobCost, JobView } from '../../model/http/jobs.ts';
 import type { Terminal } from '../command.ts';
 import { durationText, instantText } from './duration.ts';
-import { adviceFor, codeText, nextStep, placeText, resultText, tookText } from './job-text.ts';
+import {
+  adviceFor,
+  codeText,
+  nextStep,
+  paintedState,
+  placeText,
+  resultText,
+  stateText,
+  tookText,
+} from './job-text.ts';
 import { moneyText } from './money.ts';
 import { harmless, oneLine, paintState } from './screen.ts';
 
@@ -68,7 +77,7 @@ function stateRows(job: JobView, terminal: Terminal, now: number): Row[] {
   const cancelRequested = job.cancel_requested && job.state !== 'cancelled' ? ', cancel requested' : '';
   const place = placeText(job);
   return [
-    ['state', paintState(job.state, oneLine(job.state), terminal) + reason + cancelRequested],
+    ['state', paintState(paintedState(job), oneLine(stateText(job)), terminal) + reason + cancelRequested],
     ['waits', job.waiting && oneLine(job.waiting.text).replace(/^waits /, '')],
     ['queue', place === '' ? undefined : place],
     ['tries', `${job.tries} of ${job.max_tries} failed`],

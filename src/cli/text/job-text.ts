@@ -1,6 +1,7 @@
 /** Parts of the text about a job. */
 import { ERRORS, isErrorCode } from '../../model/errors.ts';
 import type { JobView } from '../../model/http/jobs.ts';
+import { RUN_JOB_TYPES } from '../../model/run-jobs.ts';
 import { isTerminal } from '../../model/states.ts';
 import { durationText } from './duration.ts';
 import { oneLine } from './screen.ts';
@@ -87,12 +88,29 @@ export function explainText(job: JobView, now: number): string {
   return `${id} does not wait: it is ${state} on "${backendOf(job) ?? '?'}"${since}.`;
 }
 
+/** The state of a job; a run that has failed has succeeded as a job, because it has a result. */
+export const stateText = ({ state, run_state: run }: Pick<JobView, 'state' | 'run_state'>): string =>
+  run === 'failed' ? `${state} (run failed)` : state;
+
+/** The state that a job is painted as. */
+export const paintedState = ({
+  state,
+  run_state: run,
+}: Pick<JobView, 'state' | 'run_state'>): JobView['state'] => (run === 'failed' ? 'failed' : state);
+
 /** What a person can do about the job in its current state; undefined if there is nothing to do. */
 export function nextStep({
   job_id: id,
+  type = '',
   state,
+  tags,
   waiting,
-}: Pick<JobView, 'job_id' | 'state' | 'waiting'>): string | undefined {
+}: Pick<JobView, 'job_id' | 'state' | 'tags' | 'waiting'> & Partial<Pick<JobView, 'type'>>):
+  | string
+  | undefined {
+  // A run goes on without a call that is dead: nobody would use what it returns.
+  const isCallOfRun = RUN_JOB_TYPES.includes(type) || tags?.['model_role'] !== undefined;
+  if (state === 'dead' && isCallOfRun) return undefined;
   if (state === 'dead') return `orchd redrive ${id} queues it again.`;
   if (state === 'stale') return `orchd resolve ${id} --as retry|failed|succeeded decides its outcome.`;
   if (waiting?.code === 'no_backend') {

@@ -45,6 +45,23 @@ const running = job({
   attempts: [{ attempt: 1, backend: 'gpu', state: 'accepted', intended_at: NOW - 5000 }],
 });
 
+test('a run that has failed is shown as such, in the list and by itself; one that has answered as any job', () => {
+  const failed = job({ state: 'succeeded', type: 'agent', run_state: 'failed' });
+  assert.match(jobTable([failed], plain, NOW), /j1 +succeeded \(run failed\) +agent/);
+  assert.match(jobText(failed, plain, NOW), /^state +succeeded \(run failed\)$/m);
+  const red = paintState('failed', 'succeeded (run failed)', person);
+  assert.ok(jobTable([failed], person, NOW).includes(red));
+  const done = job({ state: 'succeeded', type: 'agent', run_state: 'completed' });
+  assert.match(jobText(done, plain, NOW), /^state +succeeded$/m);
+});
+
+test('a dead call of a run is not said to be redriven', () => {
+  const dead = (more: Partial<JobView>) => jobText(job({ state: 'dead', ...more }), plain, NOW);
+  assert.match(dead({}), /orchd redrive j1/);
+  for (const more of [{ type: 'tool' }, { type: 'approval' }, { tags: { model_role: 'primary' } }])
+    assert.doesNotMatch(dead(more), /redrive/);
+});
+
 test('durations have one unit, in which they are at least 2 from minutes on; instants are in UTC', () => {
   const cases: [number, string][] = [
     [-5, '0 ms'],

@@ -1,9 +1,9 @@
 /** Admits the jobs below a job that waits, in the commit in which it begins to wait. */
 import { OrchdError } from '../../model/errors.ts';
-import { uidOf } from '../../model/records.ts';
+import { scoped, uidOf } from '../../model/records.ts';
 import { MAX_CHILDREN, type RefusedChild } from '../../model/waiting.ts';
 import { noteChildren } from '../attempts/waiting.ts';
-import type { NewJob } from '../ports/new-job.ts';
+import type { NewJob, SessionLookup } from '../ports/new-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { submit } from './submit.ts';
@@ -38,13 +38,25 @@ function below(turn: Turn, parent: JobEntry, child: NewJob): NewJob {
   // Its tokens count in the session of the job that waits for it, and its texts are erased with that session.
   const session = child.spec.session_id ?? ask.spec.session_id;
   const spec = { ...child.spec, parent_id: ask.id, ...(session !== undefined && { session_id: session }) };
-  // A child cannot be sent again: what was found of its session counts, even if sessions have left memory since.
-  const lookup = child.session && { ...child.session, left: turn.state.sessions.left };
   return {
     ...child,
-    session: lookup,
+    session: session === undefined ? undefined : lookupNow(turn, ask.tenant, session, child.session),
     spec: isInSessionOf(turn, parent, session) ? { ...spec, parallel: true } : spec,
   };
+}
+
+/**
+ * What was found of a child's session, if it is still so. A child cannot be sent again as a submit is: it is refused only
+ * where its own session has left memory since the look, for the archive or because somebody has deleted it.
+ */
+function lookupNow(
+  { state: { sessions } }: Turn,
+  tenant: string,
+  session: string,
+  lookup: SessionLookup | undefined,
+): SessionLookup | undefined {
+  if (!lookup || sessions.mayHaveLeftSince(scoped(tenant, session), lookup.left)) return lookup;
+  return { ...lookup, left: sessions.left };
 }
 
 /** Whether the job is in the session of one above it: in order, it would wait for that one to end, which waits for it. */

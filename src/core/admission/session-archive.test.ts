@@ -197,6 +197,60 @@ describe('an archived session', () => {
     assert.equal(sessionOf(kit, 's')?.tokensUsed, 0, 'a session that was deleted begins anew');
   });
 
+  describe('that a job below another one names', () => {
+    /** A job in a session of its own that waits for a job in session `s`. */
+    function waitFor(kit: EngineKit, session: SessionLookup): void {
+      const child = submission('c', { session_id: 's', session });
+      kit.end('run', { ok: 'waits', state: '1', children: [child], needs: 'all' });
+    }
+
+    function running(...sessions: readonly SessionRecord[]): EngineKit {
+      const kit = kitWith(...sessions);
+      kit.submit('run', { session_id: 'own' });
+      kit.accept('run');
+      return kit;
+    }
+
+    const refusalOf = (kit: EngineKit): string | undefined =>
+      kit.job('run').job.wait?.refused?.[0]?.error.code;
+
+    test('comes back as it was, also if other sessions have left memory since the look', () => {
+      const kit = running(limited, record('other'));
+      const [archived] = archive(kit).filter(({ id }) => id === 's');
+      const found = lookup(kit, archived);
+      kit.step({ type: 'expire-archived', sessions: [{ tenant: DEFAULT_TENANT, id: 'other' }] });
+      waitFor(kit, found);
+      assert.equal(refusalOf(kit), undefined);
+      assert.equal(sessionOf(kit, 's')?.tokenBudget, limited.tokenBudget);
+    });
+
+    test('does not come back if it was deleted since the look, and is not begun anew if it was archived since', () => {
+      const kit = running(limited);
+      const before = lookup(kit);
+      const [archived] = archive(kit);
+      waitFor(kit, before);
+      assert.deepEqual([refusalOf(kit), sessionOf(kit, 's')], ['STORE_BUSY', undefined]);
+      const other = running(limited);
+      archive(other);
+      const found = lookup(other, archived);
+      other.step({ type: 'forget-session', tenant: DEFAULT_TENANT, id: 's', by: 'test', lookup: found });
+      waitFor(other, found);
+      assert.deepEqual([refusalOf(other), sessionOf(other, 's')], ['STORE_BUSY', undefined]);
+    });
+
+    test('is not taken for unchanged after more sessions have left than are remembered', () => {
+      const kit = running(limited);
+      const [archived] = archive(kit);
+      const found = lookup(kit, archived);
+      const gone = (id: string) => ({ tenant: DEFAULT_TENANT, id });
+      kit.step({ type: 'forget-session', ...gone('s'), by: 'test', lookup: found });
+      const many = Array.from({ length: 10_001 }, (_, n) => gone(`other${n}`));
+      kit.step({ type: 'expire-archived', sessions: many });
+      waitFor(kit, found);
+      assert.deepEqual([refusalOf(kit), sessionOf(kit, 's')], ['STORE_BUSY', undefined]);
+    });
+  });
+
   test('that is in memory as well counts as it is in memory', () => {
     const kit = kitWith(record('s', { turns: 12, usedAt: kitWith().now }));
     kit.submit('j', { session_id: 's', session: lookup(kit, limited) });

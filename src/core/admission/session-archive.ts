@@ -3,7 +3,8 @@
  *
  * A1  A session leaves memory only as the record that the archive has: one that has changed since stays.
  * A2  Whoever looked into the archive says when. If sessions have left memory since, for the archive or for good, what was
- *     found may be out of date: the command is refused, and its sender looks again.
+ *     found may be out of date: the command is refused, and its sender looks again. The jobs below a waiting job are
+ *     admitted nevertheless, unless it is their own session that has left.
  */
 import { OrchdError } from '../../model/errors.ts';
 import { type SessionRecord, scoped } from '../../model/records.ts';

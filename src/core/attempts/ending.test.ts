@@ -270,6 +270,7 @@ test('what a job of a session says once its cancel was requested is not kept', (
   for (const outcome of [
     { ok: false, error },
     { ...SUCCESS, result: 'what was said' },
+    { ...(TURNED_AWAY as TurnedAway), error },
   ] as Outcome[]) {
     const kit = running({ session_id: 's' });
     kit.cancel('a');

@@ -67,13 +67,19 @@ export function endAttempt(turn: Turn, entry: JobEntry, reported: Outcome): void
  * What is recorded of the end of a job that is being cancelled, if it belongs to a session: nothing that was said. The
  * session may have been deleted; its text must not come back, sealed with the key of the next session of that name.
  */
-function withoutErased({ ask, job }: JobEntry, outcome: RunOutcome): RunOutcome {
-  if (!job.cancel || ask.spec.session_id === undefined) return outcome;
-  if (outcome.ok === false) {
-    const { sealed: _, ...error } = outcome.error;
-    return { ...outcome, error };
-  }
+function withoutErased(entry: JobEntry, outcome: RunOutcome): RunOutcome {
+  if (!mayBeErased(entry)) return outcome;
+  if (outcome.ok === false) return { ...outcome, error: keptError(entry, outcome.error) };
   return outcome.usage ? { ok: 'cancelled', usage: outcome.usage } : { ok: 'cancelled' };
+}
+
+/** Whether the session of the job may have been deleted: the job is being cancelled. */
+export const mayBeErased = ({ ask, job }: JobEntry): boolean =>
+  job.cancel !== undefined && ask.spec.session_id !== undefined;
+
+/** The error as it is recorded: without what was said about a job whose session may have been deleted. */
+export function keptError(entry: JobEntry, { sealed, ...error }: ErrorInfo): ErrorInfo {
+  return sealed === undefined || mayBeErased(entry) ? error : { ...error, sealed };
 }
 
 /** The name of each end of an execution, in its record. */
@@ -103,7 +109,7 @@ function turnAway(turn: Turn, entry: JobEntry, attempt: AttemptRecord, outcome: 
   turn.noteEnd({ is: 'attempt', entry, attempt: { ...attempt, acceptedAt: undefined }, tokens: undefined });
   const { why, error, retryAfterMs } = outcome;
   rest(turn, attempt.backend, why, retryAfterMs);
-  const closed = { error, ...billOfNothing(attempt) };
+  const closed = { error: keptError(entry, error), ...billOfNothing(attempt) };
   turn.put('attempt', entry.token, end(attempt, turn.now, 'turned_away', closed), 'turned-away');
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);

@@ -8,7 +8,9 @@ import {
   refusal,
   STOPPED,
   SUCCESS,
+  submission,
 } from '../../../test/fakes/engine-kit.ts';
+import { errorInfo } from '../../model/errors.ts';
 import type { ResolveAs } from './operator-commands.ts';
 
 function running(fields: Fields = {}): EngineKit {
@@ -241,6 +243,62 @@ describe('redrive', () => {
     assert.throws(() => kit.redrive('nobody'), refusal('NOT_FOUND'));
   });
 
+  /** A run whose call `r.1` is dead, and that waits for this one too if it is told to. */
+  function runWithDeadCall(alsoFor?: string): EngineKit {
+    const kit = new EngineKit();
+    kit.backend('b', { slots: 9, types: ['agent', 'inference'] });
+    kit.submit('r', { type: 'agent' });
+    kit.accept('r');
+    const children = ['r.1', ...(alsoFor === undefined ? [] : [alsoFor])].map((id) =>
+      submission(id, { type: 'inference', max_tries: 1 }),
+    );
+    kit.end('r', { ok: 'waits', state: '{}', needs: 'all', children });
+    kit.accept('r.1');
+    kit.end('r.1', FAILED);
+    assert.equal(kit.state('r.1'), 'dead');
+    return kit;
+  }
+
+  test('of a call of the model is refused where its run does not wait for it any more', () => {
+    const kit = runWithDeadCall();
+    assert.equal(kit.state('r'), 'claimed', 'the run goes on');
+    assert.throws(() => kit.redrive('r.1'), refusal('ILLEGAL_STATE'));
+    kit.accept('r');
+    kit.end('r', SUCCESS);
+    assert.throws(() => kit.redrive('r.1'), refusal('ILLEGAL_STATE'));
+    const { ask, job, seq } = kit.job('r');
+    kit.step({ type: 'indexed', uids: [{ uid: 'r', seq }] });
+    const order = { type: 'redrive', uid: 'r.1', by: 'op', known: undefined, parent: { ask, job } } as const;
+    assert.throws(() => kit.order(order), refusal('ILLEGAL_STATE'));
+  });
+
+  test('of a call of the model is taken while its run waits for it, and the run waits for its new end', () => {
+    const kit = runWithDeadCall('r.2');
+    assert.equal(kit.redrive('r.1').status, 'queued');
+    kit.accept('r.2');
+    kit.end('r.2', SUCCESS);
+    assert.equal(kit.state('r'), 'waiting');
+    kit.accept('r.1');
+    kit.end('r.1', SUCCESS);
+    assert.equal(kit.state('r'), 'claimed');
+  });
+
+  test('of another job below a run, or of one below another job, is taken', () => {
+    const kit = new EngineKit();
+    kit.backend('b', { slots: 9 });
+    kit.submit('r', { type: 'agent' });
+    kit.submit('f', { type: 'other' });
+    for (const [id, parent_id] of [
+      ['mine', 'r'],
+      ['f.1', 'f'],
+    ] as const) {
+      kit.submit(id, { type: 'inference', parent_id, max_tries: 1 });
+      kit.accept(id);
+      kit.end(id, FAILED);
+      assert.equal(kit.redrive(id).status, 'queued');
+    }
+  });
+
   test('is refused until the last attempt has freed its slot', () => {
     const kit = running({ deadline_ms: 100 });
     kit.pass(100 + 5000);
@@ -288,7 +346,7 @@ describe('resolve', () => {
 
   test('as failed ends the job, without an entry in the failure cache', () => {
     const kit = held();
-    resolve(kit, { as: 'failed', message: 'seen on the bill' });
+    resolve(kit, { as: 'failed', error: errorInfo('UNKNOWN_OUTCOME', 'seen on the bill') });
     const { state, reason, error } = kit.job('a').job;
     assert.deepEqual(
       [state, reason, error?.code, error?.message],
@@ -321,6 +379,19 @@ describe('resolve', () => {
       [kit.state('a'), kit.job('a').open, kit.state('next')],
       ['cancelled', undefined, 'claimed'],
     );
+  });
+
+  test('as succeeded stores no result of a job that is being cancelled with its session', () => {
+    for (const [fields, state] of [
+      [{}, 'succeeded'],
+      [{ session_id: 's' }, 'cancelled'],
+    ] as const) {
+      const kit = held(fields);
+      kit.cancel('a');
+      resolve(kit, { as: 'succeeded', result: '42' });
+      const { job } = kit.job('a');
+      assert.deepEqual([job.state, job.result], [state, state === 'succeeded' ? '42' : undefined]);
+    }
   });
 
   test('does not retry a job whose cancel was requested', () => {

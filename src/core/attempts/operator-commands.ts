@@ -2,22 +2,24 @@
 
 import type { Body } from '../../model/body.ts';
 import type { Cause } from '../../model/causes.ts';
-import { errorInfo, OrchdError } from '../../model/errors.ts';
+import { type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import { redrive, requestCancel, succeed, unclaim } from '../../model/moves.ts';
-import { tokenOf } from '../../model/records.ts';
-import { RUN_JOB_TYPES } from '../../model/run-jobs.ts';
+import { type AskRecord, tokenOf, uidOf } from '../../model/records.ts';
+import { isModelCall, RUN_JOB_TYPES, RUN_TYPE } from '../../model/run-jobs.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { EndedJob } from '../ports/store.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { type KnownEnds, recheckDependencies } from './dependencies.ts';
-import { cancelJob, endBadly } from './ending.ts';
+import { cancelJob, endBadly, mayBeErased } from './ending.ts';
 import { abandonAttempt, kill } from './progress.ts';
 
 export type ResolveAs =
   | { readonly as: 'retry' }
-  | { readonly as: 'failed'; readonly message?: string }
+  | { readonly as: 'failed'; readonly error?: ErrorInfo }
   | { readonly as: 'succeeded'; readonly result: Body };
+
+const SETTLED_AS_FAILED = errorInfo('UNKNOWN_OUTCOME', 'settled as failed by an operator');
 
 /** The most jobs that one command cancels in a step, which bounds its time; the rest of them is left to the next. */
 export const MAX_CANCELLED_PER_STEP = 1000;
@@ -40,21 +42,22 @@ export function cancel(turn: Turn, uid: string, by: string): CancelProgress {
   return { entry, isPartial: !isAll };
 }
 
-/** Up to MAX_CANCELLED_PER_STEP jobs that are not being cancelled yet, as a copy: cancelled jobs leave the index. */
+/** Up to `atMost` jobs that are not being cancelled yet, as a copy: cancelled jobs leave the index. */
 export function someToCancel(
   jobs: Iterable<JobEntry>,
   first: 'oldest' | 'newest',
+  atMost = MAX_CANCELLED_PER_STEP,
 ): { readonly jobs: readonly JobEntry[]; readonly isAll: boolean } {
   const found: JobEntry[] = [];
   for (const entry of jobs) {
     if (isTerminal(entry.job.state) || entry.job.cancel) continue;
     found.push(entry);
-    if (first === 'oldest' && found.length > MAX_CANCELLED_PER_STEP) break;
+    if (first === 'oldest' && found.length > atMost) break;
   }
-  const isAll = found.length <= MAX_CANCELLED_PER_STEP;
+  const isAll = found.length <= atMost;
   if (isAll) return { jobs: found, isAll };
   return {
-    jobs: first === 'oldest' ? found.slice(0, MAX_CANCELLED_PER_STEP) : found.slice(-MAX_CANCELLED_PER_STEP),
+    jobs: first === 'oldest' ? found.slice(0, atMost) : found.slice(-atMost),
     isAll,
   };
 }
@@ -66,13 +69,22 @@ export function cancelOne(turn: Turn, entry: JobEntry, by: string): void {
   else cancelJob(turn, entry);
 }
 
+/** What the history says about a job that is to be redriven. */
+export interface RedriveLookup {
+  /** The job, if it is no longer in memory. */
+  readonly known: EndedJob | undefined;
+  /** Its parent, if that is no longer in memory. */
+  readonly parent?: EndedJob | undefined;
+  /** How jobs that it waits for, and that are no longer in memory, have ended. */
+  readonly ends?: KnownEnds | undefined;
+}
+
 /** Queues a dead job again: its tries start at 0, its attempt numbers continue. */
 export function redriveJob(
   turn: Turn,
   uid: string,
   by: string,
-  known: EndedJob | undefined,
-  ends?: KnownEnds,
+  { known, parent, ends }: RedriveLookup,
 ): JobEntry {
   const live = turn.state.jobs.get(uid);
   const job = live?.job ?? known?.job;
@@ -81,7 +93,7 @@ export function redriveJob(
   if (job.state !== 'dead') {
     throw new OrchdError('ILLEGAL_STATE', `only a dead job can be redriven; "${ask.id}" is ${job.state}`);
   }
-  if (RUN_JOB_TYPES.includes(ask.spec.type)) {
+  if (RUN_JOB_TYPES.includes(ask.spec.type) || isAbandonedCall(turn, ask, parent)) {
     throw new OrchdError('ILLEGAL_STATE', `"${ask.id}" belongs to a run, which has gone on without it`);
   }
   if (live?.open) {
@@ -102,6 +114,15 @@ export function redriveJob(
   turn.put('job', uid, redrive(job, turn.now), { is: 'redrive', by });
   const entry = turn.state.jobs.get(uid) as JobEntry;
   return entry;
+}
+
+/** Whether the job is a call of the model of a run that does not wait for it: nobody would use the answer. */
+function isAbandonedCall({ state }: Turn, { id, tenant, spec }: AskRecord, ended?: EndedJob): boolean {
+  const { parent_id: runId } = spec;
+  if (runId === undefined || !isModelCall(runId, id)) return false;
+  const run = state.jobs.get(uidOf(tenant, runId)) ?? ended;
+  if (run?.ask.spec.type !== RUN_TYPE) return false;
+  return run.job.state !== 'waiting' || !run.job.wait?.children.includes(id);
 }
 
 /**
@@ -127,16 +148,14 @@ function settle(turn: Turn, entry: JobEntry, by: string, how: ResolveAs): void {
   }
   const cause: Cause = { is: 'resolve', as: how.as, by };
   abandonAttempt(turn, entry, cause);
-  if (entry.job.cancel && how.as !== 'succeeded') return cancelJob(turn, entry);
+  if (entry.job.cancel && (how.as !== 'succeeded' || mayBeErased(entry))) return cancelJob(turn, entry);
   switch (how.as) {
     case 'retry':
       turn.put('job', entry.uid, unclaim(entry.job), cause);
       break;
-    case 'failed': {
-      const message = how.message ?? 'settled as failed by an operator';
-      endBadly(turn, entry, { ...errorInfo('UNKNOWN_OUTCOME', message), retriable: false }, undefined, false);
+    case 'failed':
+      endBadly(turn, entry, { ...(how.error ?? SETTLED_AS_FAILED), retriable: false }, undefined, false);
       break;
-    }
     case 'succeeded':
       turn.put('job', entry.uid, succeed(entry.job, turn.now, how.result), cause);
       break;

@@ -180,6 +180,19 @@ describe('an attempt whose backend was lost', () => {
     assert.equal(free.state('a'), 'queued');
   });
 
+  test('and forgotten while its offer may still arrive is killed before it is retried or failed, and held as it is', () => {
+    const expected = { hold: 'stale', retry: 'queued', fail: 'dead' } as const;
+    for (const [onUnknown, state] of Object.entries(expected)) {
+      const kit = claimed({ on_unknown: onUnknown as 'hold' });
+      kit.offered('a', { is: 'unknown' });
+      kit.found('a', { is: 'forgotten', mayArrive: true });
+      const why = onUnknown === 'hold' ? undefined : 'lost';
+      assert.deepEqual([kit.state('a'), kit.job('a').open?.kill?.why], ['stale', why], onUnknown);
+      if (why) kit.killed('a', { is: 'forgotten' });
+      assert.equal(kit.state('a'), state);
+    }
+  });
+
   test('and forgotten, with no try left, is dead', () => {
     const kit = lost({ on_unknown: 'retry', max_tries: 1 });
     kit.found('a', { is: 'forgotten' });

@@ -12,7 +12,7 @@ import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { billOfAbandoned } from './bill.ts';
-import { boundedWait, cancelJob, endAttempt, endBadly, expire, timeoutError } from './ending.ts';
+import { boundedWait, cancelJob, endAttempt, endBadly, expire, keptError, timeoutError } from './ending.ts';
 import type { Finding, Forgotten, KillAnswer, OfferAnswer } from './reports.ts';
 
 export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void {
@@ -145,9 +145,19 @@ export function found(turn: Turn, entry: JobEntry, finding: Finding): void {
     case 'conflict':
       return tokenTaken(turn, entry);
     case 'forgotten':
-      // With a kill order, the answer to the kill decides.
-      return attempt.kill ? undefined : forgotten(turn, entry, finding);
+      return foundForgotten(turn, entry, finding);
   }
+}
+
+/**
+ * An offer that is still on its way must not start once the job runs elsewhere or has failed, so its token is killed
+ * first (docs/decisions/0005). One that is held has no other attempt: should it start, it is found running.
+ */
+function foundForgotten(turn: Turn, entry: JobEntry, finding: Forgotten): void {
+  // With a kill order, the answer to the kill decides.
+  if (entry.open?.kill) return;
+  if (finding.mayArrive && unknownPolicy(turn, entry) !== 'hold') kill(turn, entry, 'lost');
+  else forgotten(turn, entry, finding);
 }
 
 function confirmRunning(turn: Turn, entry: JobEntry): void {
@@ -156,6 +166,8 @@ function confirmRunning(turn: Turn, entry: JobEntry): void {
   turn.put('attempt', entry.token, confirm(attempt, turn.epoch), 're-attached');
 }
 
+const CANNOT_SAY = errorInfo('UNKNOWN_OUTCOME', 'the backend cannot say whether it ran');
+
 /**
  * The executor cannot tell whether the attempt did its work, or has died before it could: the `on_unknown` policy of the
  * job decides.
@@ -163,14 +175,14 @@ function confirmRunning(turn: Turn, entry: JobEntry): void {
 export function forgotten(
   turn: Turn,
   entry: JobEntry,
-  { why = 'the backend cannot say whether it ran', isGone = false }: Pick<Forgotten, 'why' | 'isGone'>,
+  { error: known = CANNOT_SAY, isGone = false }: Pick<Forgotten, 'error' | 'isGone'>,
 ): void {
   lost(turn, entry);
   confirmUnknown(turn, entry, isGone);
   const policy = isTerminal(entry.job.state) ? 'fail' : unknownPolicy(turn, entry);
   if (policy === 'hold') return;
   const isRepeatable = turn.fleet.backends.get(entry.open?.backend ?? '')?.info.isRepeatable === true;
-  const error = errorInfo('UNKNOWN_OUTCOME', why);
+  const error = keptError(entry, known);
   abandonAttempt(turn, entry, { is: 'on-unknown', policy }, error);
   if (isTerminal(entry.job.state)) return;
   if (entry.job.cancel) return cancelJob(turn, entry);

@@ -26,9 +26,12 @@ export type Finding =
 /** Nobody can say what became of the attempt. */
 export interface Forgotten {
   readonly is: 'forgotten';
-  readonly why?: string | undefined;
+  /** What is known of its end. */
+  readonly error?: ErrorInfo | undefined;
   /** The executor knows that it does not run any more; one that has lost its memory does not. */
   readonly isGone?: boolean;
+  /** It was not accepted, and its executor is the one that it was decided for: its offer may still arrive there. */
+  readonly mayArrive?: boolean;
 }
 
 export type KillAnswer =

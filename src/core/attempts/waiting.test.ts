@@ -5,6 +5,7 @@ import {
   FAILED,
   FAILED_FOR_NOW,
   type Fields,
+  refusal,
   SETTINGS,
   STOPPED,
   SUCCESS,
@@ -12,10 +13,16 @@ import {
 } from '../../../test/fakes/engine-kit.ts';
 import { causeName } from '../../model/causes.ts';
 import { errorInfo } from '../../model/errors.ts';
+import type { JobRecord } from '../../model/records.ts';
+import { isTerminal } from '../../model/states.ts';
 import { Engine } from '../engine/engine.ts';
 import type { Waits } from '../ports/backend.ts';
 import { Restore } from '../restore.ts';
 import { bundleOf } from '../state/job-entry.ts';
+import { waitStateOf } from './waiting.ts';
+
+/** Room for crowds. */
+const ROOMY = { ...SETTINGS, queueCapacity: 20_000 };
 
 const child = (id: string, fields: Fields = {}) => submission(id, { hash: `hash of ${id}`, ...fields });
 
@@ -29,7 +36,7 @@ const waits = (ids: readonly string[], fields: Partial<Waits> = {}): Waits => ({
 
 /** A kit with a job `run` that runs, beside a backend for its parts. */
 function running(fields: Fields = {}, slots = 4): EngineKit {
-  const kit = new EngineKit();
+  const kit = new EngineKit(ROOMY);
   kit.backend('runs', { slots, types: ['run'] });
   kit.backend('parts', { slots, types: ['part'] });
   kit.submit('run', { type: 'run', ...fields });
@@ -49,10 +56,9 @@ describe('a job that waits', () => {
     const { job, open, past } = kit.job('run');
     assert.equal(job.state, 'waiting');
     assert.equal(open, undefined);
-    assert.deepEqual(
-      past?.map(({ outcome }) => outcome),
-      ['waits'],
-    );
+    assert.equal(past, undefined, 'an attempt that ended by waiting is not kept');
+    const closed = changes.flatMap((change) => (change.kind === 'attempt' ? [change.after?.outcome] : []));
+    assert.equal(closed[0], 'waits');
     assert.deepEqual(job.wait, {
       step: 1,
       state: '{"so":"far"}',
@@ -90,6 +96,15 @@ describe('a job that waits', () => {
     finish(kit, 'run.2');
     assert.equal(kit.job('run').job.wait?.woken, 'children');
     assert.equal(kit.state('run.1'), 'claimed');
+  });
+
+  test('has been in the queue since it goes on, and not since it was submitted', () => {
+    const kit = running();
+    kit.end('run', waits([], { forMs: 5000 }));
+    kit.submit('other', { type: 'run' });
+    const from = kit.now;
+    kit.pass(5000);
+    assert.equal(kit.job('run').readyAt, from + 5000);
   });
 
   test('goes on at its instant', () => {
@@ -272,11 +287,127 @@ describe('a job that waits', () => {
     kit.step({ type: 'redrive', uid: 'run', by: 'somebody', known: undefined });
     assert.equal(kit.job('run').job.wait?.state, '{"so":"far"}');
   });
+
+  test('has a long state written once, and not again with every move', () => {
+    const kit = running();
+    kit.end('run', waits(['run.1'], { state: LONG }));
+    finish(kit, 'run.1');
+    assert.equal(kept(kit), LONG);
+    kit.accept('run');
+    kit.end('run', waits([], { forMs: 0, state: '{}' }));
+    assert.equal(kept(kit), '{}');
+    kit.pass(1);
+    finish(kit, 'run');
+    const written = kit.log.filter(({ change }) => JSON.stringify(change).includes('long'));
+    assert.equal(written.length, 1);
+    assert.equal(kit.engine.state.waitStates.get('run'), undefined);
+  });
+
+  test('has a long state in its own record when it ends without success, and goes on with it when redriven', () => {
+    const kit = running({ max_tries: 1 });
+    kit.end('run', waits([], { forMs: 0, state: LONG }));
+    kit.pass(1);
+    finish(kit, 'run', FAILED);
+    assert.equal(kit.job('run').job.wait?.state, LONG);
+    assert.equal(kit.engine.state.waitStates.get('run'), undefined);
+    kit.step({ type: 'redrive', uid: 'run', by: 'somebody', known: undefined });
+    assert.equal(kept(kit), LONG);
+    kit.accept('run');
+    kit.end('run', waits([], { forMs: 60_000, state: LONG.replace('long', 'next') }));
+    assert.equal(kept(kit), LONG.replace('long', 'next'));
+    kit.step({ type: 'cancel', uid: 'run', by: 'somebody' });
+    assert.equal(kit.job('run').job.wait?.state, LONG.replace('long', 'next'));
+  });
+});
+
+test('a state that is a blob now is named by the record of its job, unless the job has gone on', () => {
+  const kit = running();
+  kit.end('run', waits(['run.1'], { state: LONG }));
+  const ref = { file: 1, offset: 0, bytes: LONG.length, crc: 0 };
+  kit.step({ type: 'states-stored', states: [{ uid: 'run', step: 2, state: ref }] });
+  assert.equal(kept(kit), LONG);
+  const { changes } = kit.step({
+    type: 'states-stored',
+    states: [
+      { uid: 'run', step: 1, state: ref },
+      { uid: 'gone', step: 1, state: ref },
+    ],
+  });
+  assert.deepEqual([kept(kit), kit.engine.state.waitStates.chars, changes.length], [ref, 0, 2]);
+  finish(kit, 'run.1');
+  assert.equal(kept(kit), ref);
+});
+
+const LONG = JSON.stringify({ long: 'x'.repeat(1000) });
+
+const kept = (kit: EngineKit) => waitStateOf(kit.engine.state, kit.job('run'));
+
+/** A job that waits for one other, with this many more below that one, all queued; the deadline of the first is at 3000. */
+function crowd(count: number, id = 'run', kit = running({ deadline_ms: 3000 }, 2)): EngineKit {
+  if (id !== 'run') {
+    kit.submit(id, { type: 'run', deadline_ms: 3000 });
+    kit.accept(id);
+  }
+  kit.end(id, waits([`${id}.1`]));
+  for (let n = 0; n < count; n++) kit.submit(`${id}-${n}`, { type: 'never', parent_id: `${id}.1` });
+  return kit;
+}
+
+const liveBelow = (kit: EngineKit, id: string): number => kit.engine.state.roster.descendants(id).size;
+
+describe('a waiting job with many jobs below it', () => {
+  test('cancels all of them at its deadline, a bounded number in a step, and ends with the last', () => {
+    const kit = crowd(5000, 'other', crowd(5000));
+    kit.now += 3000;
+    let steps = 0;
+    for (; kit.state('run') === 'waiting' || kit.state('other') === 'waiting'; steps++) {
+      assert.ok(kit.engine.nextWake() <= kit.now, 'there is more to do');
+      const { changes } = kit.step({ type: 'tick' });
+      const ended = changes.filter(
+        ({ kind, after }) => kind === 'job' && isTerminal((after as JobRecord).state),
+      );
+      assert.ok(ended.length <= 2001, `${ended.length} jobs in one step`);
+    }
+    assert.ok(steps > 4);
+    for (const id of ['run', 'other']) {
+      assert.deepEqual([kit.state(id), kit.job(id).job.reason], ['dead', 'expired']);
+      kit.killed(`${id}.1`, { is: 'ended', outcome: STOPPED });
+      assert.equal(liveBelow(kit, id), 0);
+      assert.equal(kit.job(`${id}-4999`).job.cancel?.by, 'deadline');
+    }
+  });
+
+  test('does not go on because the jobs that it waits for are cancelled first, nor by an answer', () => {
+    const kit = crowd(5000);
+    kit.now += 3000;
+    kit.step({ type: 'tick' });
+    kit.killed('run.1', { is: 'ended', outcome: STOPPED });
+    assert.deepEqual([kit.state('run.1'), kit.state('run')], ['cancelled', 'waiting']);
+    assert.throws(
+      () => kit.order({ type: 'answer', uid: 'run', step: 1, answer: '1' }),
+      refusal('ILLEGAL_STATE'),
+    );
+    kit.pass(0);
+    assert.deepEqual([kit.state('run'), liveBelow(kit, 'run')], ['dead', 0]);
+  });
+
+  for (const from of ['checkpoint', 'log'] as const)
+    test(`cancels the rest of them after a restart from the ${from}`, () => {
+      const kit = crowd(5000);
+      kit.now += 3000;
+      kit.step({ type: 'tick' });
+      assert.ok(liveBelow(kit, 'run') > 2000);
+      const next = restarted(kit, from);
+      next.pass(0);
+      assert.equal(next.state('run'), 'dead');
+      next.killed('run.1', { is: 'ended', outcome: STOPPED });
+      assert.equal(liveBelow(next, 'run'), 0);
+    });
 });
 
 /** A new engine with the records of the kit, as a checkpoint or as a log delivers them. */
 function restarted(kit: EngineKit, from: 'checkpoint' | 'log'): EngineKit {
-  const engine = new Engine({ settings: SETTINGS, random: () => 0 });
+  const engine = new Engine({ settings: ROOMY, random: () => 0 });
   const restore = new Restore(engine.state, kit.now);
   const { jobs, seq } = kit.engine.state;
   if (from === 'checkpoint') for (const entry of jobs.values()) restore.job(bundleOf(entry));

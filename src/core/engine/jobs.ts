@@ -6,12 +6,16 @@ import { type BatchRequest, noteRedriven, putBatch } from '../admission/batch.ts
 import { restoreFor } from '../admission/session-archive.ts';
 import type { Submission } from '../admission/submission.ts';
 import { submit } from '../admission/submit.ts';
-import type { KnownEnds } from '../attempts/dependencies.ts';
-import { cancel, type ResolveAs, redriveJob, resolve } from '../attempts/operator-commands.ts';
+import {
+  cancel,
+  type RedriveLookup,
+  type ResolveAs,
+  redriveJob,
+  resolve,
+} from '../attempts/operator-commands.ts';
 import { pause, resume } from '../attempts/pausing.ts';
-import { answerJob } from '../attempts/waiting.ts';
+import { answerJob, nameState, type StoredState } from '../attempts/waiting.ts';
 import type { SessionLookup } from '../ports/new-job.ts';
-import type { EndedJob } from '../ports/store.ts';
 import { needSourceOf } from '../queue/lane.ts';
 import { modelOf } from '../queue/queue.ts';
 import { jobPosition, predictStartMs } from '../scheduling/predict.ts';
@@ -26,17 +30,15 @@ export type JobCommandEvent =
   | { readonly type: 'pause-job'; readonly uid: string; readonly by: string }
   | { readonly type: 'resume-job'; readonly uid: string; readonly by: string }
   | { readonly type: 'cancel'; readonly uid: string; readonly by: string }
-  | {
+  | (RedriveLookup & {
       readonly type: 'redrive';
       readonly uid: string;
       readonly by: string;
-      /** The job from the history, if it is no longer in memory. */
-      readonly known: EndedJob | undefined;
-      /** How jobs that it waits for, and that are no longer in memory, have ended. */
-      readonly ends?: KnownEnds | undefined;
       /** What was found in the archive of the job's session, if that was not in memory. */
       readonly lookup?: SessionLookup | undefined;
-    }
+    })
+  /** The states of waits that are blobs now. */
+  | { readonly type: 'states-stored'; readonly states: readonly StoredState[] }
   | { readonly type: 'batch'; readonly request: BatchRequest }
   /** Somebody answers what a job waits for; `step` says which wait is meant. */
   | { readonly type: 'answer'; readonly uid: string; readonly step: number; readonly answer: string }
@@ -69,11 +71,14 @@ export const jobs = {
   }),
   'pause-job': needsDiskSpace((turn, { uid, by }) => answer(turn, pause(turn, uid, by), undefined)),
   'resume-job': needsDiskSpace((turn, { uid, by }) => answer(turn, resume(turn, uid, by), undefined)),
-  redrive: needsDiskSpace((turn, { uid, by, known, ends, lookup }) => {
-    const entry = redriveJob(turn, uid, by, known, ends);
+  redrive: needsDiskSpace((turn, { uid, by, lookup, ...found }) => {
+    const entry = redriveJob(turn, uid, by, found);
     restoreFor(turn, entry, lookup);
     noteRedriven(turn, entry);
     return answer(turn, entry, undefined);
+  }),
+  'states-stored': needsDiskSpace((turn, { states }) => {
+    for (const state of states) nameState(turn, state);
   }),
   batch: needsDiskSpace((turn, { request }) => putBatch(turn, request)),
   answer: needsDiskSpace((turn, { uid, step, answer: text }) =>

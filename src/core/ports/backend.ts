@@ -187,6 +187,8 @@ export interface AskedWait extends Omit<Waits, 'state' | 'children' | 'refused'>
   /** The list that begins with the messages of the session. */
   readonly continues?: Omit<SessionList, 'values'>;
   readonly children: readonly unknown[];
+  /** No job has ever had the id of one of them, unless the id of the waiting job was used before. */
+  readonly newIds?: boolean;
 }
 
 /** A list of which the session of the job has stored the first `from` values. */
@@ -284,6 +286,12 @@ export interface Backend {
   kill(token: string, who: Commander, how?: KillHow): Promise<KillReply>;
   /** Called after the outcome is durable: the executor may drop the result. */
   ack(token: string, who: Commander): Promise<void>;
+  /**
+   * Like `ack`, for an execution whose session was deleted: the executor erases what it keeps of the text, in memory at
+   * once and on its disk within seconds, and goes on to refuse the token. A backend without it has nothing of an
+   * execution once that is acknowledged.
+   */
+  erase?(token: string, who: Commander): Promise<void>;
   start?(): Promise<void>;
   stop?(): Promise<void>;
 }

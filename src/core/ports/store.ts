@@ -81,10 +81,27 @@ export interface HistoryReads {
   count(): Promise<number>;
 }
 
-export interface PurgeResult {
+export interface PurgePlan {
   readonly jobs: number;
   /** The highest attempt number of the purged jobs whose id their caller chose. */
   readonly attemptFloor: number;
+  /** The purged jobs that are below another job. */
+  readonly below: readonly JobBelow[];
+}
+
+/** An ended job below others, which may still need its result. */
+export interface JobBelow {
+  readonly uid: string;
+  /** The uids of its ancestors, from the root down to the parent. */
+  readonly ancestors: readonly string[];
+  /** When its root ended, if that is in the history; it may also be live, or purged. */
+  readonly rootEndedAt: number | undefined;
+}
+
+/** A job that a purge passes over: its time in the history counts from this instant. */
+export interface KeptJob {
+  readonly uid: string;
+  readonly from: number;
 }
 
 type LooseKind = Exclude<RecordKind, 'ask' | 'job' | 'attempt'>;
@@ -181,12 +198,13 @@ export interface Store {
    */
   index(ended: readonly JobBundle[], upTo: Seq): void;
   /** What `purge` with the same arguments will delete; the brain must make `attemptFloor` durable first. */
-  planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
+  planPurge(endedBefore: number, limit: number): Promise<PurgePlan>;
   /**
    * Deletes at most `limit` jobs that ended before `endedBefore`. `now` is brain time that can be believed: from now on the
-   * age of the audit trail is judged by it, and by no other clock.
+   * age of the audit trail is judged by it, and by no other clock. `kept`: those of the planned jobs that are not deleted;
+   * they count towards the limit.
    */
-  purge(endedBefore: number, limit: number, now: number): Promise<void>;
+  purge(endedBefore: number, limit: number, now: number, kept?: readonly KeptJob[]): Promise<void>;
   /** Deletes at most `limit` charges that were settled before this instant; returns how many it has deleted. */
   dropCharges(settledBefore: number, limit: number): Promise<number>;
   checkpoint(): Promise<void>;

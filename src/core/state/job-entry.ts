@@ -1,5 +1,6 @@
 /** A job in memory: its persisted records, and the unpersisted fields that other parts of the core keep with it. */
 
+import { isKept } from '../../model/kept-attempts.ts';
 import { type AskRecord, type AttemptRecord, type JobRecord, PAST_ATTEMPTS } from '../../model/records.ts';
 import type { Reservation } from '../limits/limiter.ts';
 import type { JobBundle } from '../ports/store.ts';
@@ -109,8 +110,9 @@ export function bundleOf(entry: JobRecords): JobBundle {
 }
 
 /** Adds an attempt to the job's past ones, in place; only the last PAST_ATTEMPTS are kept. */
-export function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptRecord[] {
+export function withAttempt(entry: JobEntry, attempt: AttemptRecord): readonly AttemptRecord[] | undefined {
   const past = entry.past as AttemptRecord[] | undefined;
+  if (!isKept(attempt)) return past;
   if (!past) return [attempt];
   if (past.push(attempt) > PAST_ATTEMPTS) past.shift();
   return past;

@@ -35,7 +35,7 @@ import { Pools } from './pools.ts';
 import { QueuedByTenant } from './queued-by-tenant.ts';
 import { RecentIds } from './recent-ids.ts';
 import { Roster } from './roster.ts';
-import { Catalog, SessionTable, Table, type Tables, WorkerTable } from './tables.ts';
+import { Catalog, SessionTable, Table, type Tables, WaitStateTable, WorkerTable } from './tables.ts';
 import { nextWake } from './wake.ts';
 
 const TIMER_POSITION = {
@@ -83,6 +83,7 @@ export class State {
   readonly sessions = new SessionTable();
   readonly #isHere = (entry: JobEntry): boolean => this.jobs.get(entry.uid) === entry;
   readonly batches = new BatchTable(this.#isHere);
+  readonly waitStates = new WaitStateTable();
   readonly tables: Tables = {
     model: this.catalog,
     worker: this.workers,
@@ -96,6 +97,7 @@ export class State {
     batch: this.batches,
     failed_dependency: new Table(),
     erasure: new Table(),
+    wait_state: this.waitStates,
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();

@@ -1,5 +1,6 @@
 /** The records that belong to no job, each kind by its id. Only state.ts writes to them. */
 import type { ModelRecord, SessionRecord, SmallKind, SmallKinds, WorkerRecord } from '../../model/records.ts';
+import type { WaitStateRecord } from '../../model/waiting.ts';
 import { RecentIds } from './recent-ids.ts';
 
 export class Table<T> {
@@ -42,18 +43,37 @@ export class RecentTable<T> extends Table<T> {
   }
 }
 
+/** Sessions that have left the table and are remembered by name. */
+const MAX_LEFT = 10_000;
+
 /** The sessions, in the order of their last change. */
 export class SessionTable extends RecentTable<SessionRecord> {
   readonly #byTenant = new RecentIds();
   /** How many sessions have left this table so far: what was found outside of it before may be out of date since. */
   left = 0;
+  /** The last sessions that have left, with the value of `left` then; the oldest first. */
+  readonly #leftAt = new Map<string, number>();
 
   override set(id: string, record: SessionRecord | null): void {
     const former = this.records.get(id);
     super.set(id, record);
     if (former) this.#byTenant.delete(former.tenant, id);
     if (record) this.#byTenant.use(record.tenant, id);
-    else this.left++;
+    else this.#noteLeft(id);
+  }
+
+  /** Whether this session has left since `left` had this value; true also if that is too long ago to be known. */
+  mayHaveLeftSince(id: string, left: number): boolean {
+    const at = this.#leftAt.get(id);
+    return at === undefined ? this.left - left > MAX_LEFT : at > left;
+  }
+
+  #noteLeft(id: string): void {
+    this.left++;
+    this.#leftAt.delete(id);
+    this.#leftAt.set(id, this.left);
+    const [oldest] = this.#leftAt.keys();
+    if (this.#leftAt.size > MAX_LEFT && oldest !== undefined) this.#leftAt.delete(oldest);
   }
 
   override sort(order: (a: SessionRecord, b: SessionRecord) => number): void {
@@ -73,6 +93,17 @@ export class SessionTable extends RecentTable<SessionRecord> {
 
   *ofTenant(tenant: string): Generator<SessionRecord> {
     for (const id of this.#byTenant.of(tenant)) yield this.records.get(id) as SessionRecord;
+  }
+}
+
+/** The states of waits, in the order in which they were written. */
+export class WaitStateTable extends RecentTable<WaitStateRecord> {
+  /** The characters of all of them. */
+  chars = 0;
+
+  override set(id: string, record: WaitStateRecord | null): void {
+    this.chars += (record?.text.length ?? 0) - (this.records.get(id)?.text.length ?? 0);
+    super.set(id, record);
   }
 }
 

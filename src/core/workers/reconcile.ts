@@ -192,6 +192,8 @@ function noteMissing(turn: Turn, pool: PoolEntry, id: string, record: WorkerReco
   workerGone(turn, id, record);
 }
 
+const WORKER_DIED = errorInfo('UNKNOWN_OUTCOME', 'its worker has died');
+
 /**
  * The worker's process is dead, and its record is deleted. What ran on it may have done its work before: `on_unknown` of
  * each job decides, before the worker leaves the fleet, which knows whether it is paid.
@@ -202,7 +204,7 @@ export function workerGone(turn: Turn, id: string, record: WorkerRecord): void {
     if (entry.open?.backend !== name) continue;
     if (isTerminal(entry.job.state)) endAttempt(turn, entry, { ok: 'cancelled' });
     else if (entry.open.kill) killed(turn, entry, { is: 'forgotten', isGone: true });
-    else forgotten(turn, entry, { why: 'its worker has died', isGone: true });
+    else forgotten(turn, entry, { error: WORKER_DIED, isGone: true });
   }
   turn.fleet.remove(name);
   const cause: Cause = record.state === 'stopping' ? { is: 'stopped', why: record.why } : 'died';

@@ -176,13 +176,16 @@ export class Executions {
     );
   }
 
-  acknowledge({ owner }: Commander, token: string): void {
-    const { memory } = this.#options;
-    const known = memory.find(owner, token);
-    if (known?.is === 'execution' && !known.execution.outcome) {
-      throw new OrchdError('ILLEGAL_STATE', 'this execution has not ended');
-    }
-    memory.acknowledge(owner, token);
+  acknowledge(who: Commander, token: string): void {
+    this.#assertEnded(who, token);
+    this.#options.memory.acknowledge(who.owner, token);
+    this.#wake();
+  }
+
+  /** Acknowledges the execution of a token, and erases what it has said; settles when that is durable. */
+  async erase(who: Commander, token: string): Promise<void> {
+    this.#assertEnded(who, token);
+    await this.#options.memory.erase(who.owner, token);
     this.#wake();
   }
 
@@ -203,6 +206,12 @@ export class Executions {
       await this.#until(() => memory.running === 0, CANCEL_TIMEOUT_MS);
     }
     await this.#until(() => memory.unacknowledged === 0, collectMs);
+  }
+
+  #assertEnded({ owner }: Commander, token: string): void {
+    const known = this.#options.memory.find(owner, token);
+    if (known?.is === 'execution' && !known.execution.outcome)
+      throw new OrchdError('ILLEGAL_STATE', 'this execution has not ended');
   }
 
   #refuseWhereFull(offer: ExecutionOffer): void {

@@ -2,7 +2,7 @@
  * The folder of an executor that remembers over its own death: held by one process at a time. A copy of it has a memory of
  * its own: what the original has begun since is not in it.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
 import { claimCopy, claimFolder, folderProblem, setAside } from '../../kit/folder-identity.ts';
 import type { Logger } from '../../kit/logger.ts';
@@ -31,6 +31,8 @@ export interface KeptFolder {
 export async function openKeptFolder(options: KeptFolderOptions): Promise<KeptFolder> {
   const { env, folder } = options;
   await env.disk.makeFolder(folder);
+  // Without it a power cut could take the new folder with everything that is remembered in it.
+  await env.disk.syncFolder(dirname(folder));
   const lock = await env.disk.lock(join(folder, KEPT_FILES.lock));
   if (!lock) throw new OrchdError('STORE_LOCKED', 'another process has this folder');
   try {

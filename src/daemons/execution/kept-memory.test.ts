@@ -30,6 +30,9 @@ class Kit {
   readonly lines: string[];
   /** What waits for longer than a minute. */
   later: (() => void)[] = [];
+  /** Short timers wait for `wake`. */
+  isSlow = false;
+  #sleeping: (() => void)[] = [];
 
   private constructor(faulty: FaultyDisk, kept: KeptMemory, env: Env, lines: string[]) {
     this.faulty = faulty;
@@ -57,7 +60,12 @@ class Kit {
     const faulty = new FaultyDisk(memory);
     const lines: string[] = [];
     const later: (() => void)[] = [];
+    let kit: Kit | undefined;
     const after: Timers['after'] = (ms, run) => {
+      if (ms <= 60_000 && kit?.isSlow) {
+        kit.#sleeping.push(run);
+        return () => undefined;
+      }
       if (ms <= 60_000) return clearing(setImmediate(run));
       later.push(run);
       return () => undefined;
@@ -71,9 +79,14 @@ class Kit {
       queueOwner: 'queue',
       maxLogBytes: 100_000,
     });
-    const kit = new Kit(faulty, kept, env, lines);
+    kit = new Kit(faulty, kept, env, lines);
     kit.later = later;
     return kit;
+  }
+
+  /** Runs the short timers that wait. */
+  wake(): void {
+    for (const run of this.#sleeping.splice(0)) run();
   }
 
   /** What the next process finds, if this one dies now. */
@@ -159,6 +172,56 @@ test('what was said is gone from the disk some time after its acknowledgement', 
   );
   const next = await kit.next();
   assert.deepEqual([next.state('a'), next.state('b')], ['forgotten', 'ended']);
+});
+
+test('what is erased is read by nobody, and is gone from the disk soon, also of a process that dies', async (t) => {
+  const kit = await Kit.open();
+  t.after(() => kit.kept.close());
+  await kit.begun('a');
+  await kit.begun('b');
+  await kit.begun('c');
+  kit.runs[0]?.resolve({ text: 'a secret' });
+  kit.runs[1]?.reject(new OrchdError('EXECUTION_FAILED', 'it quotes a secret'));
+  kit.runs[2]?.resolve({ text: 'another' });
+  await turn();
+  const text = (of: Kit): string => String(of.faulty.memory.files.get(FILE));
+  kit.executions.acknowledge(who, 'b');
+  await turn();
+  // Where the timers of seconds do not run, the order alone is durable.
+  kit.isSlow = true;
+  for (const token of ['a', 'b']) {
+    await kit.executions.erase(who, token);
+    assert.equal(kit.kept.memory.readable('me', token), undefined);
+  }
+  const next = await kit.next();
+  assert.doesNotMatch(text(next), /secret/, 'the next process begins without it');
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((token) => next.state(token)),
+    ['forgotten', 'forgotten', 'ended'],
+  );
+  assert.match(text(kit), /a secret/);
+  kit.faulty.maxFileBytes = 100;
+  kit.wake();
+  await turn();
+  assert.match(text(kit), /a secret/, 'there is no room for the new file yet');
+  kit.faulty.maxFileBytes = Number.POSITIVE_INFINITY;
+  kit.wake();
+  await turn();
+  assert.doesNotMatch(text(kit), /secret/);
+  assert.match(text(kit), /another/);
+  assert.throws(() => kit.begin('a'), { code: 'UNKNOWN_OUTCOME' });
+});
+
+test('an erasure that cannot be written is not promised', async (t) => {
+  const kit = await Kit.open();
+  t.after(() => kit.kept.close());
+  await kit.begun('a');
+  await kit.begun('b');
+  kit.runs[0]?.resolve({ text: 'x' });
+  await turn();
+  kit.faulty.maxFileBytes = 0;
+  await assert.rejects(kit.executions.erase(who, 'a'), { code: 'WORKER_BUSY' });
+  await assert.rejects(kit.executions.erase(who, 'b'), { code: 'ILLEGAL_STATE' });
 });
 
 test('no request waits for the flush of an acknowledgement, which is durable soon, or when the process ends', async () => {

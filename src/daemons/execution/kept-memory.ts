@@ -26,6 +26,8 @@ const FULL_RETRY_MS = 1000;
 const LAZY_MS = 1000;
 /** A result that is no longer kept is gone from the disk after this time at the latest, and what else was said in its call. */
 const GONE_MS = 600_000;
+/** One that is to be erased is gone after this time: the file is written anew, once for all that come in between. */
+const ERASED_MS = 2000;
 
 export class KeptMemory implements TokenJournal {
   readonly memory: TokenMemory;
@@ -34,6 +36,7 @@ export class KeptMemory implements TokenJournal {
   readonly #stop = new AbortController();
   #cancelLazyFlush: Cancel | undefined;
   #cancelCompaction: Cancel | undefined;
+  #cancelErasure: Cancel | undefined;
 
   private constructor({ env, maxLogBytes, limits }: KeptMemoryOptions, folder: KeptFolder) {
     this.#env = env;
@@ -123,6 +126,12 @@ export class KeptMemory implements TokenJournal {
     this.#writeLazily({ is: 'dropped', owner, token });
   }
 
+  async erased(owner: string, token: string): Promise<void> {
+    // Durable before the answer: a process that dies then leaves no result to the next one.
+    await this.write({ is: 'acknowledged', owner, token });
+    this.#eraseLater();
+  }
+
   removed(owner: string, token: string, since: number): void {
     this.#writeLazily({ is: 'since', since, owner, token });
   }
@@ -131,7 +140,16 @@ export class KeptMemory implements TokenJournal {
     this.#stop.abort();
     this.#cancelLazyFlush?.();
     this.#cancelCompaction?.();
+    this.#cancelErasure?.();
     await this.#folder.close();
+  }
+
+  #eraseLater(): void {
+    if (this.#stop.signal.aborted) return;
+    this.#cancelErasure ??= this.#env.timers.after(ERASED_MS, () => {
+      this.#cancelErasure = undefined;
+      void this.#folder.log.compact().then((isDone) => isDone || this.#eraseLater());
+    });
   }
 
   #writeLazily(record: KeptRecord): void {
@@ -143,7 +161,7 @@ export class KeptMemory implements TokenJournal {
     });
     this.#cancelCompaction ??= this.#env.timers.after(GONE_MS, () => {
       this.#cancelCompaction = undefined;
-      log.compact();
+      void log.compact();
     });
   }
 

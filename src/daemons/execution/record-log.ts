@@ -57,7 +57,8 @@ export class RecordLog<R extends object> {
   readonly #waiting: Pending<R>[] = [];
   #flushing: Promise<void> | undefined;
   #isClosed = false;
-  #mustCompact = false;
+  /** Set while somebody waits for a compaction; resolves to whether the disk had room for it. */
+  #wantedCompaction: PromiseWithResolvers<boolean> | undefined;
 
   private constructor(options: RecordLogOptions<R>, written: WrittenFile) {
     this.#options = options;
@@ -103,11 +104,16 @@ export class RecordLog<R extends object> {
     if (this.#waiting.length > 0) this.#flushing ??= this.#flushAll();
   }
 
-  /** Replaces the file by one with the live records alone: what is no longer kept is then not on the disk either. */
-  compact(): void {
-    if (this.#failure || this.#isClosed) return;
-    this.#mustCompact = true;
+  /**
+   * Replaces the file by one with the live records alone: what is no longer kept is then not on the disk either. Resolves
+   * to false where the disk has no room for the new file, or nothing can be written any more.
+   */
+  compact(): Promise<boolean> {
+    if (this.#failure || this.#isClosed) return Promise.resolve(false);
+    this.#wantedCompaction ??= Promise.withResolvers();
+    const { promise } = this.#wantedCompaction;
     this.#flushing ??= this.#flushAll();
+    return promise;
   }
 
   /** Writes what has been appended, and closes the file. */
@@ -119,7 +125,7 @@ export class RecordLog<R extends object> {
   }
 
   async #flushAll(): Promise<void> {
-    while (this.#waiting.length > 0 || this.#mustCompact) {
+    while (this.#waiting.length > 0 || this.#wantedCompaction) {
       const { batch, lines } = this.#takeBatch();
       try {
         if (batch.length > 0) await this.#flush(batch, lines);
@@ -178,14 +184,16 @@ export class RecordLog<R extends object> {
   async #compactWhereNeeded(): Promise<void> {
     const { minCompactBytes = MIN_COMPACT_BYTES, disk, path } = this.#options;
     const isLarge = this.#end >= Math.max(minCompactBytes, GROWTH * this.#compactedBytes);
-    if (!isLarge && !this.#mustCompact) return;
-    this.#mustCompact = false;
+    const wanted = this.#wantedCompaction;
+    if (!isLarge && !wanted) return;
+    this.#wantedCompaction = undefined;
     let written: WrittenFile;
     try {
       written = await writeLive(this.#options);
     } catch (error) {
       if (!isFull(error)) throw error;
       this.#compactedBytes = this.#end;
+      wanted?.resolve(false);
       return;
     }
     const old = this.#file;
@@ -196,11 +204,13 @@ export class RecordLog<R extends object> {
     this.#hasRest = false;
     await disk.syncFolder(dirname(path));
     await old.close().catch(() => undefined);
+    wanted?.resolve(true);
   }
 
   #fail(error: unknown, batch: readonly Pending<R>[]): void {
     this.#failure = new OrchdError('STORE_FAILED', undefined, {}, { cause: error });
-    this.#mustCompact = false;
+    this.#wantedCompaction?.resolve(false);
+    this.#wantedCompaction = undefined;
     this.#failed.resolve(this.#failure);
     for (const { reject } of [...batch, ...this.#waiting.splice(0)]) reject(this.#failure);
   }

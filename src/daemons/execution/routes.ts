@@ -47,7 +47,7 @@ const EventsQuery = Type.Object(
 );
 
 export function executionRoutes(context: ExecutionRouteContext): readonly Route[] {
-  return [healthRoute(context), ...orderRoutes(context), ...readRoutes(context)];
+  return [healthRoute(context), ...orderRoutes(context), ...dropRoutes(context), ...readRoutes(context)];
 }
 
 const healthRoute = ({ health }: ExecutionRouteContext): Route =>
@@ -111,6 +111,28 @@ function orderRoutes(context: ExecutionRouteContext): Route[] {
       },
     }),
     route({
+      operationId: 'shutdown',
+      tag: 'worker',
+      method: 'POST',
+      path: '/shutdown',
+      role: 'operate',
+      summary: 'Accept no new work, finish running executions, exit',
+      body: ShutdownRequest,
+      answers: { 202: { description: 'The shutdown begins', body: Draining }, 409: FENCED },
+      handle(call) {
+        epochs.check(call.headers);
+        const { grace_ms: graceMs } = call.body;
+        shutdown(graceMs);
+        return { status: 202, body: { status: 'draining' } };
+      },
+    }),
+  ];
+}
+
+/** The routes by which a brain says that it has the result. */
+function dropRoutes({ epochs, executions }: ExecutionRouteContext): Route[] {
+  return [
+    route({
       operationId: 'acknowledge',
       tag: 'worker',
       method: 'POST',
@@ -127,19 +149,19 @@ function orderRoutes(context: ExecutionRouteContext): Route[] {
       },
     }),
     route({
-      operationId: 'shutdown',
+      operationId: 'erase',
       tag: 'worker',
       method: 'POST',
-      path: '/shutdown',
+      path: '/executions/:token/erase',
       role: 'operate',
-      summary: 'Accept no new work, finish running executions, exit',
-      body: ShutdownRequest,
-      answers: { 202: { description: 'The shutdown begins', body: Draining }, 409: FENCED },
-      handle(call) {
-        epochs.check(call.headers);
-        const { grace_ms: graceMs } = call.body;
-        shutdown(graceMs);
-        return { status: 202, body: { status: 'draining' } };
+      summary: 'Acknowledge a result, and erase what the execution has said',
+      answers: {
+        204: 'Nobody can read it any more, or it was not known',
+        409: `${FENCED}, or the execution has not ended`,
+      },
+      async handle(call) {
+        await executions.erase(epochs.check(call.headers), tokenOf(call));
+        return { status: 204 };
       },
     }),
   ];

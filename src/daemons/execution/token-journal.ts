@@ -12,6 +12,8 @@ export interface TokenJournal {
   /** These may be lost with the process: a result that comes back is acknowledged or dropped again. */
   acknowledged(owner: string, token: string): void;
   dropped(owner: string, token: string): void;
+  /** Settles when the end of the token no longer counts; its result is gone from the disk soon after. Rejects with WORKER_BUSY. */
+  erased(owner: string, token: string): Promise<void>;
   /** The token was removed to make room; every token since `since` is known. */
   removed(owner: string, token: string, since: number): void;
 }

@@ -10,6 +10,8 @@
  * M6  With a journal, nothing is told of a token before its record is durable: callers wait for `pending`. A token whose
  *     record cannot be written is unknown again.
  *
+ * M7  What is erased by order is read by nobody from then on; with a journal it is gone from the disk soon after.
+ *
  * Tokens belong to an owner: brains of two owners may choose the same token.
  */
 import type { Clock } from '../../kit/env/env.ts';
@@ -221,6 +223,18 @@ export class TokenMemory {
     this.#acked.set(key, { execution, bytes: ended.bytes, at: this.#clock.monotonic() });
     this.#ackedBytes += ended.bytes;
     this.makeRoom();
+  }
+
+  /** Drops the result and the events of an ended execution (M7); settles when that is durable. */
+  async erase(owner: string, token: string): Promise<void> {
+    this.acknowledge(owner, token);
+    const key = keyOf(owner, token);
+    const acked = this.#acked.get(key);
+    if (acked) {
+      this.#acked.delete(key);
+      this.#ackedBytes -= acked.bytes;
+    }
+    await this.#journal?.erased(owner, token);
   }
 
   /** Drops ended and acknowledged executions that exceed a limit, the oldest first. */

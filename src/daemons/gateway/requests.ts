@@ -161,6 +161,11 @@ export class Requests {
     this.#options.executions.acknowledge(who, checkToken(id));
   }
 
+  async erase(id: string, headers: IncomingHttpHeaders): Promise<void> {
+    const who = await this.callerOf(headers);
+    await this.#options.executions.erase(who, checkToken(id));
+  }
+
   #find(owner: string, token: string): Exclude<TokenRecord, { readonly is: 'tombstone' }> {
     const record = this.#options.memory.find(owner, token);
     if (record && record.is !== 'tombstone') return record;

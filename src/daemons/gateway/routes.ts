@@ -262,6 +262,23 @@ function orderRoutes({ requests }: GatewayRouteContext): Route[] {
         return { status: 204 };
       },
     }),
+    route({
+      operationId: 'eraseRequest',
+      tag,
+      method: 'POST',
+      path: '/requests/:id/erase',
+      role: 'operate',
+      summary: 'Acknowledge a result, and erase what was said in the request',
+      answers: {
+        204: 'Nobody can read it any more, or it was not known; it is gone from the disk within seconds',
+        409: `${FENCED}, or the request has not ended`,
+        503: 'The disk is full',
+      },
+      async handle(call) {
+        await requests.erase(idOf(call), call.headers);
+        return { status: 204 };
+      },
+    }),
   ];
 }
 

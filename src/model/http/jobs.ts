@@ -159,6 +159,12 @@ export type JobBudget = Shape<typeof JobBudget>;
 export const JobView = answerObject('Job', {
   job_id: Type.String(),
   state: JobStateSchema,
+  run_state: optional(
+    Type.Union([Type.Literal('completed'), Type.Literal('failed')], {
+      description:
+        'Of a run of an agent that has succeeded as a job: whether it has answered; `error` of its result says why not',
+    }),
+  ),
   type: Type.String({ description: 'Kind of work' }),
   priority: Priority,
   agent: Type.String({ description: 'The agent that the job is for: fairness and limits are per agent' }),

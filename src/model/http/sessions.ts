@@ -1,6 +1,6 @@
 /** Schemas of the HTTP requests and answers about sessions: conversations that consist of several jobs. */
 import { Type } from 'typebox';
-import { GivenMessage } from '../agent.ts';
+import { ConversationMessage } from '../conversation.ts';
 import { SPEC_FIELDS } from '../job-spec.ts';
 import { answerObject, Instant, instant, orNull, requestObject, type Shape } from './shape.ts';
 
@@ -38,7 +38,10 @@ export const CreateSession = requestObject({
   session_id: SPEC_FIELDS.session_id,
   metadata: optional(SessionMetadata),
   messages: optional(
-    Type.Array(GivenMessage, { maxItems: 10_000, description: 'A conversation that it goes on with' }),
+    Type.Array(ConversationMessage, {
+      maxItems: 10_000,
+      description: 'A conversation that it goes on with, such as that of an export',
+    }),
   ),
 });
 export type CreateSession = Shape<typeof CreateSession>;

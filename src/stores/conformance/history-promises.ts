@@ -20,6 +20,10 @@ export const HISTORY_PROMISES: readonly StorePromise[] = [
     'a purge deletes jobs that ended before an instant, and its plan returns their highest attempt number',
     purged,
   ],
+  [
+    'the plan of a purge names the jobs below others; one that is passed over is kept until its new time is over',
+    passedOver,
+  ],
 ];
 
 async function handedOver(fixture: StoreFixture): Promise<void> {
@@ -281,10 +285,14 @@ async function purged(fixture: StoreFixture): Promise<void> {
   }
   await opened.handedOver();
   const { store } = opened;
-  assert.deepEqual(await store.planPurge(NOW, 100), { jobs: 0, attemptFloor: 0 });
-  assert.deepEqual(await store.planPurge(NOW + 2500, 100), { jobs: 2, attemptFloor: 0 });
-  assert.deepEqual(await store.planPurge(NOW + 5500, 100), { jobs: 5, attemptFloor: 1 });
-  assert.deepEqual(await store.planPurge(NOW + 5500, 2), { jobs: 2, attemptFloor: 0 }, 'the oldest first');
+  assert.deepEqual(await store.planPurge(NOW, 100), { jobs: 0, attemptFloor: 0, below: [] });
+  assert.deepEqual(await store.planPurge(NOW + 2500, 100), { jobs: 2, attemptFloor: 0, below: [] });
+  assert.deepEqual(await store.planPurge(NOW + 5500, 100), { jobs: 5, attemptFloor: 1, below: [] });
+  assert.deepEqual(
+    await store.planPurge(NOW + 5500, 2),
+    { jobs: 2, attemptFloor: 0, below: [] },
+    'the oldest first',
+  );
   assert.equal(await store.history.count(), 10, 'a plan changes nothing');
   await store.purge(NOW + 5500, 2, NOW);
   assert.equal(await store.history.count(), 8);
@@ -298,4 +306,49 @@ async function purged(fixture: StoreFixture): Promise<void> {
   assert.equal(await again.store.history.get('j3'), undefined);
   assert.equal(again.engine.state.jobs.size, 0, 'purged jobs are not recovered');
   await again.close();
+}
+
+async function passedOver(fixture: StoreFixture): Promise<void> {
+  let opened = await Opened.on(fixture);
+  const at = (ms: number): void => {
+    opened.now = NOW + ms;
+  };
+  at(1000);
+  opened.submit('live', { type: 'other' });
+  opened.submit('middle', { type: 'other', parent_id: 'live' });
+  opened.finish('a', { parent_id: 'middle' });
+  at(2000);
+  opened.finish('alone');
+  opened.submit('top', { type: 'other', tenant: 'acme' });
+  at(3000);
+  opened.finish('b', { parent_id: 'top', tenant: 'acme' });
+  opened.finish('later');
+  at(9000);
+  opened.step({ type: 'cancel', uid: 'acme~top', by: 'test' });
+  await opened.handedOver();
+  const a = { uid: 'a', ancestors: ['live', 'middle'], rootEndedAt: undefined };
+  const b = { uid: 'acme~b', ancestors: ['acme~top'], rootEndedAt: NOW + 9000 };
+  const before = NOW + 5000;
+  assert.deepEqual((await opened.store.planPurge(before, 1)).below, [a]);
+  const { below, jobs } = await opened.store.planPurge(before, 3);
+  assert.deepEqual([below.find(({ uid }) => uid === 'a'), jobs], [a, 3]);
+  const whole = (await opened.store.planPurge(before, 100)).below;
+  assert.deepEqual([whole.length, whole.find(({ uid }) => uid === b.uid)], [2, b]);
+  const kept = [{ uid: 'a', from: NOW + 6000 }];
+  await opened.store.purge(before, 2, NOW, kept);
+  const ids = async (): Promise<string[]> => {
+    const of = (tenant: string) => opened.store.history.list({ tenant, limit: 10 });
+    return [...(await of('default')), ...(await of('acme'))].map(({ uid }) => uid);
+  };
+  assert.deepEqual(await ids(), ['later', 'a', 'acme~b', 'acme~top'], 'only `alone`: the limit counts `a`');
+  opened = await reopen(fixture, opened);
+  assert.deepEqual((await opened.store.planPurge(before, 100)).below, [b], 'over a restart');
+  assert.equal((await opened.store.history.get('a'))?.job.endedAt, NOW + 1000, 'its end is what it was');
+  await opened.store.purge(before, 100, NOW, [{ uid: b.uid, from: NOW + 9000 }]);
+  assert.deepEqual(await ids(), ['a', 'acme~b', 'acme~top']);
+  await opened.store.purge(NOW + 6001, 100, NOW);
+  assert.deepEqual(await ids(), ['acme~b', 'acme~top']);
+  await opened.store.purge(NOW + 9001, 100, NOW);
+  assert.deepEqual(await ids(), []);
+  await opened.close();
 }

@@ -4,7 +4,7 @@
  */
 import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../core/ports/ledger.ts';
 import type { ArchiveReads, SessionName } from '../../core/ports/sessions.ts';
-import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
+import type { HistoryReads, KeptJob, PurgePlan } from '../../core/ports/store.ts';
 import { type Disk, diskErrorCode } from '../../kit/env/env.ts';
 import type { Manifest } from './checkpoint/manifest.ts';
 import { type MergeOrder, mergeCheckpoint } from './checkpoint/merge.ts';
@@ -29,8 +29,8 @@ export interface Background {
   /** Charges in the order of settlement as joined rows. */
   charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): Promise<string>;
   dropCharges(settledBefore: number, limit: number): Promise<number>;
-  planPurge(endedBefore: number, limit: number): Promise<PurgeResult>;
-  purge(endedBefore: number, limit: number): Promise<void>;
+  planPurge(endedBefore: number, limit: number): Promise<PurgePlan>;
+  purge(endedBefore: number, limit: number, kept?: readonly KeptJob[]): Promise<void>;
   /** Writes joined rows of sessions, as sessionText() makes them, to the archive. */
   archive(rows: string): Promise<void>;
   dropSessions(sessions: readonly SessionName[]): Promise<void>;
@@ -130,12 +130,12 @@ export class InlineBackground implements Background {
     return this.#history.dropCharges(settledBefore, limit);
   }
 
-  async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+  async planPurge(endedBefore: number, limit: number): Promise<PurgePlan> {
     return this.#history.planPurge(endedBefore, limit);
   }
 
-  async purge(endedBefore: number, limit: number): Promise<void> {
-    this.#history.purge(endedBefore, limit);
+  async purge(endedBefore: number, limit: number, kept?: readonly KeptJob[]): Promise<void> {
+    this.#history.purge(endedBefore, limit, kept);
     this.#keptSince = Math.max(this.#keptSince, endedBefore);
   }
 

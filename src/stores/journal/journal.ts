@@ -15,7 +15,8 @@ import type {
   BlobTies,
   HistoryReads,
   JobBundle,
-  PurgeResult,
+  KeptJob,
+  PurgePlan,
   Recovered,
   Recovery,
   Seq,
@@ -205,14 +206,14 @@ export class JournalStore implements Store {
     this.#opened?.indexer.add(ended, upTo);
   }
 
-  planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+  planPurge(endedBefore: number, limit: number): Promise<PurgePlan> {
     return this.#background.planPurge(endedBefore, limit);
   }
 
-  async purge(endedBefore: number, limit: number, now: number): Promise<void> {
+  async purge(endedBefore: number, limit: number, now: number, kept?: readonly KeptJob[]): Promise<void> {
     const { blobFiles, checkpoints } = this.#journal();
     checkpoints.auditKeptSince = now - this.#options.auditMs;
-    await this.#background.purge(endedBefore, limit);
+    await this.#background.purge(endedBefore, limit, kept);
     await blobFiles.sweep();
   }
 

@@ -3,7 +3,7 @@
 import { Worker } from 'node:worker_threads';
 import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../core/ports/ledger.ts';
 import type { ArchiveReads, SessionName } from '../../core/ports/sessions.ts';
-import type { HistoryReads, PurgeResult } from '../../core/ports/store.ts';
+import type { HistoryReads, KeptJob, PurgePlan } from '../../core/ports/store.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { isErrorCode, OrchdError } from '../../model/errors.ts';
 import { type Background, readsOf } from './background.ts';
@@ -122,12 +122,12 @@ export class ThreadBackground implements Background {
     return this.#call('dropCharges', settledBefore, limit);
   }
 
-  planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+  planPurge(endedBefore: number, limit: number): Promise<PurgePlan> {
     return this.#call('planPurge', endedBefore, limit);
   }
 
-  purge(endedBefore: number, limit: number): Promise<void> {
-    return this.#call('purge', endedBefore, limit);
+  purge(endedBefore: number, limit: number, kept?: readonly KeptJob[]): Promise<void> {
+    return this.#call('purge', endedBefore, limit, kept);
   }
 
   archive(rows: string): Promise<void> {

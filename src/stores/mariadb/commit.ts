@@ -30,6 +30,7 @@ const TOUCH_JOB = 'UPDATE orchestrator_jobs SET seq = ? WHERE uid = ?';
 const ATTEMPT_COLUMNS = ['token', 'uid', 'n', 'is_open', 'record'];
 export const PUT_ATTEMPT = `INSERT INTO orchestrator_attempts (${list(ATTEMPT_COLUMNS)}) VALUES (${marks(5)})
   ON DUPLICATE KEY UPDATE ${replaced(['is_open', 'record'])}`;
+const DROP_ATTEMPT = 'DELETE FROM orchestrator_attempts WHERE token = ?';
 const DROP_ATTEMPTS = 'DELETE FROM orchestrator_attempts WHERE uid = ?';
 const PUT_FAILURE = `REPLACE INTO orchestrator_failures (id, seq, until_ms, record) VALUES (${marks(4)})`;
 const DROP_FAILURE = 'DELETE FROM orchestrator_failures WHERE id = ?';
@@ -122,8 +123,9 @@ const writeAudit = (sql: Sql, { numbered }: Images, epoch: number, now: number):
     numbered.map(({ change, text, seq }) => auditValues(change, text, seq, epoch, now)),
   );
 
-async function writeAttempts(sql: Sql, { renewed, attempts }: Images): Promise<void> {
+async function writeAttempts(sql: Sql, { renewed, attempts, droppedAttempts }: Images): Promise<void> {
   if (renewed.length > 0) await sql.batch(DROP_ATTEMPTS, renewed);
+  await sql.batch(DROP_ATTEMPT, droppedAttempts);
   await sql.batch(PUT_ATTEMPT, [...attempts.values()]);
 }
 

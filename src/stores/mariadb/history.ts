@@ -1,6 +1,14 @@
 /** Reads ended jobs from the tables of all jobs: there is no copy that could lag behind. */
-import type { HistoryQuery, HistoryReads, JobBundle, PurgeResult } from '../../core/ports/store.ts';
+import type {
+  HistoryQuery,
+  HistoryReads,
+  JobBelow,
+  JobBundle,
+  KeptJob,
+  PurgePlan,
+} from '../../core/ports/store.ts';
 import { OrchdError } from '../../model/errors.ts';
+import { DEFAULT_TENANT, uidOf } from '../../model/records.ts';
 import { tagParts } from '../tag-text.ts';
 import { dropBlobs } from './blobs.ts';
 import { type AttemptRow, bundleOfRow, type JobRow, statusesOf } from './rows.ts';
@@ -134,15 +142,43 @@ export class TableHistory implements HistoryReads {
   }
 }
 
-const PURGEABLE = `SELECT uid, attempts, caller_chose_id, payload_blob, result_blob FROM orchestrator_jobs
+/** `ended_ms`: when the job ended or, of one that a purge has passed over, the instant from which its time counts. */
+const purgeable = (columns: string): string => `SELECT ${columns} FROM orchestrator_jobs
   WHERE ended_ms < ? AND ${ENDED} ORDER BY ended_ms LIMIT ?`;
 
-export async function planPurge(sql: Sql, endedBefore: number, limit: number): Promise<PurgeResult> {
+export async function planPurge(sql: Sql, endedBefore: number, limit: number): Promise<PurgePlan> {
   const [row] = await sql.query<{ jobs: number; floor: number | null }>(
-    `SELECT COUNT(*) AS jobs, MAX(IF(caller_chose_id = 1, attempts, 0)) AS floor FROM (${PURGEABLE}) AS doomed`,
+    `SELECT COUNT(*) AS jobs, MAX(IF(caller_chose_id = 1, attempts, 0)) AS floor
+      FROM (${purgeable('attempts, caller_chose_id')}) AS doomed`,
     [endedBefore, limit],
   );
-  return { jobs: row?.jobs ?? 0, attemptFloor: Number(row?.floor ?? 0) };
+  const below = await jobsBelow(sql, endedBefore, limit);
+  return { jobs: row?.jobs ?? 0, attemptFloor: Number(row?.floor ?? 0), below };
+}
+
+interface BelowRow {
+  readonly uid: string;
+  readonly tenant: string;
+  /** A JSON array of ids. */
+  readonly ancestors: string;
+  readonly root_ended: number | null;
+}
+
+/** Those of the jobs which a purge would delete that are below others. The text of a whole ask stays in the database. */
+async function jobsBelow(sql: Sql, endedBefore: number, limit: number): Promise<JobBelow[]> {
+  const rows = await sql.query<BelowRow>(
+    `SELECT d.uid, d.tenant, CONCAT('', JSON_EXTRACT(j.ask, '$.ancestors')) AS ancestors, r.ended_ms AS root_ended
+      FROM (${purgeable('uid, tenant, root_id')}) AS d
+      JOIN orchestrator_jobs j ON j.uid = d.uid
+      LEFT JOIN orchestrator_jobs r ON r.uid = IF(d.tenant = ?, d.root_id, CONCAT(d.tenant, '~', d.root_id))
+      WHERE d.root_id IS NOT NULL`,
+    [endedBefore, limit, DEFAULT_TENANT],
+  );
+  return rows.map(({ uid, tenant, ancestors, root_ended }) => ({
+    uid,
+    ancestors: (JSON.parse(ancestors) as string[]).map((id) => uidOf(tenant, id)),
+    rootEndedAt: root_ended ?? undefined,
+  }));
 }
 
 const PURGE_ROWS = 500;
@@ -156,26 +192,59 @@ interface PurgeableRow {
 }
 
 /** Purges in small transactions, each behind the fence: commits of the engine wait for the same row. */
-export async function purge(sql: Sql, epoch: number, endedBefore: number, limit: number): Promise<void> {
-  for (let left = limit; left > 0; left -= PURGE_ROWS) {
-    const rows = await sql.query<PurgeableRow>(PURGEABLE, [endedBefore, Math.min(left, PURGE_ROWS)]);
+export async function purge(
+  sql: Sql,
+  epoch: number,
+  endedBefore: number,
+  limit: number,
+  kept: readonly KeptJob[] = [],
+): Promise<void> {
+  for (let from = 0; from < kept.length; from += PURGE_ROWS)
+    await fenced(sql, epoch, () => keep(sql, kept.slice(from, from + PURGE_ROWS)));
+  for (let left = limit - kept.length; left > 0; left -= PURGE_ROWS) {
+    const rows = await sql.query<PurgeableRow>(purgeable('uid, payload_blob, result_blob'), [
+      endedBefore,
+      Math.min(left, PURGE_ROWS),
+    ]);
     if (rows.length === 0) return;
-    await transaction(sql, async () => {
-      const fence = await sql.run(HOLD_FENCE, [epoch]);
-      if (fence.rows !== 1) throw new OrchdError('FENCED');
+    await fenced(sql, epoch, async () => {
       await drop(sql, rows);
       await sql.run('DELETE FROM orchestrator_failures WHERE until_ms < ?', [endedBefore]);
     });
   }
 }
 
+const fenced = (sql: Sql, epoch: number, run: () => Promise<void>): Promise<void> =>
+  transaction(sql, async () => {
+    const fence = await sql.run(HOLD_FENCE, [epoch]);
+    if (fence.rows !== 1) throw new OrchdError('FENCED');
+    await run();
+  });
+
+/** A job that lives again, or has ended again, since the plan was made is left as it is. */
+const keep = (sql: Sql, jobs: readonly KeptJob[]): Promise<void> =>
+  sql.batch(
+    `UPDATE orchestrator_jobs SET ended_ms = ?, updated_at = updated_at
+      WHERE uid = ? AND is_terminal = 1 AND ended_ms < ?`,
+    jobs.map(({ uid, from }) => [from, uid, from]),
+  );
+
 async function drop(sql: Sql, rows: readonly PurgeableRow[]): Promise<void> {
   const uids = rows.map(({ uid }) => [uid]);
-  const blobs = rows.flatMap(({ payload_blob, result_blob }) => [payload_blob, result_blob]);
+  const named = rows.flatMap(({ payload_blob, result_blob }) => [payload_blob, result_blob]);
+  const unowned = await unownedOf(
+    sql,
+    named.filter((id) => id !== null),
+  );
   await sql.batch('DELETE FROM orchestrator_attempts WHERE uid = ?', uids);
   await sql.batch('DELETE FROM orchestrator_jobs WHERE uid = ?', uids);
-  await dropBlobs(
-    sql,
-    blobs.filter((id) => id !== null),
-  );
+  await dropBlobs(sql, unowned);
+}
+
+/** A body with an owner may be a part of another one: retention.ts removes it when its owner is gone. */
+async function unownedOf(sql: Sql, ids: readonly number[]): Promise<number[]> {
+  if (ids.length === 0) return [];
+  const marks = ids.map(() => '?').join(',');
+  const select = `SELECT id FROM orchestrator_blobs WHERE owner IS NULL AND id IN (${marks})`;
+  return (await sql.query<{ id: number }>(select, ids)).map(({ id }) => id);
 }

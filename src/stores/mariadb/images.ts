@@ -2,6 +2,7 @@
 
 import type { Body } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
+import { isKept } from '../../model/kept-attempts.ts';
 import { keptBody } from '../../model/kept-body.ts';
 import { type AskRecord, type Change, type JobRecord, smallRecordName } from '../../model/records.ts';
 import { type BodyName, bodiesOf } from './blobs.ts';
@@ -64,6 +65,8 @@ export class Images {
   /** Jobs whose attempts of an earlier life are removed. */
   readonly renewed: Value[][] = [];
   readonly attempts = new Map<string, Value[]>();
+  /** The tokens of attempts that are not kept. */
+  readonly droppedAttempts: Value[][] = [];
   readonly failures = new Map<string, Values>();
   readonly leases = new Map<string, Values>();
   /** Records of orchestrator_records; a record without a text is removed. */
@@ -87,7 +90,8 @@ export class Images {
         return;
       case 'attempt':
         if (!change.after) return;
-        this.attempts.set(id, attemptValues(id, change.after, numbered.text));
+        if (isKept(change.after)) this.attempts.set(id, attemptValues(id, change.after, numbered.text));
+        else this.#dropAttempt(id);
         this.#touch(change.after.job, seq);
         return;
       case 'failure':
@@ -108,6 +112,11 @@ export class Images {
           text: change.after ? numbered.text : undefined,
         });
     }
+  }
+
+  #dropAttempt(token: string): void {
+    this.attempts.delete(token);
+    this.droppedAttempts.push([token]);
   }
 
   /** An id may come back, redriven or chosen again: what this batch has noted of its earlier life is dropped. */

@@ -13,7 +13,8 @@ import type {
   BlobTies,
   HistoryReads,
   JobBundle,
-  PurgeResult,
+  KeptJob,
+  PurgePlan,
   Recovered,
   Recovery,
   Seq,
@@ -192,13 +193,13 @@ export class MariaDbStore implements Store {
     this.#env.timers.soon(() => this.#tellIndexed());
   }
 
-  planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+  planPurge(endedBefore: number, limit: number): Promise<PurgePlan> {
     return this.#chores.read((sql) => planPurge(sql, endedBefore, limit));
   }
 
-  purge(endedBefore: number, limit: number, now: number): Promise<void> {
+  purge(endedBefore: number, limit: number, now: number, kept?: readonly KeptJob[]): Promise<void> {
     return this.#chores.read(async (sql) => {
-      await purge(sql, this.#epoch, endedBefore, limit);
+      await purge(sql, this.#epoch, endedBefore, limit, kept);
       await this.#tidy(sql, now);
     });
   }
@@ -220,10 +221,8 @@ export class MariaDbStore implements Store {
   async checkpoint(): Promise<void> {}
 
   async close(): Promise<void> {
-    if (!this.#closed) {
-      this.#closed = true;
-      await this.#flushing;
-    }
+    this.#closed = true;
+    await this.#flushing;
     await this.#closeConnections();
   }
 

@@ -134,6 +134,21 @@ describe('bodies', () => {
       assert.deepEqual(await ids('blobs'), [ofRun]);
     }));
 
+  test('that have an owner outlive the job that names them: what it returned may be a part of what is said', () =>
+    onStage(async ({ sql, opened, epoch, ids }) => {
+      const { store } = opened;
+      opened.step({ type: 'budget', tenant: 'default', id: 's', tokenBudget: 1 });
+      const result = await store.putBlob('"result"', { owner: { session: scoped('default', 's') } });
+      opened.step({ type: 'outcome', token: opened.submit('a').token, outcome: { ok: true, result } });
+      const alone = await store.putBlob('"alone"');
+      opened.step({ type: 'outcome', token: opened.submit('b').token, outcome: { ok: true, result: alone } });
+      await opened.handedOver();
+      await store.purge(opened.now + 1, 10, opened.now);
+      await age(sql, 11);
+      await dropUnnamedBodies(sql, epoch);
+      assert.deepEqual([await ids('blobs'), await store.history.get('a')], [[rowOf(result)], undefined]);
+    }));
+
   test('of a session that is gone stay while a job of it is kept: the payload may be composed of them', () =>
     onStage(async ({ sql, opened, epoch, ids }) => {
       const { store } = opened;

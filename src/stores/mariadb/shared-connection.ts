@@ -5,12 +5,15 @@ import { type Connect, isLost, type Sql } from './sql.ts';
 export class SharedConnection {
   readonly #connect: Connect;
   #connection: Promise<Sql> | undefined;
+  #isClosed = false;
 
   constructor(connect: Connect) {
     this.#connect = connect;
   }
 
   get(): Promise<Sql> {
+    // A purge may still be under way when its store is closed: a connection that it made now would never be closed.
+    if (this.#isClosed) return Promise.reject(new OrchdError('SHUTTING_DOWN'));
     if (!this.#connection) {
       const connection = this.#connect();
       this.#connection = connection;
@@ -59,7 +62,9 @@ export class SharedConnection {
     connection?.then((sql) => sql.destroy()).catch(() => undefined);
   }
 
+  /** Closes for good. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     const connection = this.#connection;
     this.#connection = undefined;
     await connection?.then((sql) => sql.close()).catch(() => undefined);

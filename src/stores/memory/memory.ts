@@ -8,7 +8,8 @@ import type { SessionArchive } from '../../core/ports/sessions.ts';
 import type {
   HistoryReads,
   JobBundle,
-  PurgeResult,
+  KeptJob,
+  PurgePlan,
   Recovered,
   Recovery,
   Seq,
@@ -160,12 +161,12 @@ export class MemoryStore implements Store {
     if (ended.length > 0) this.#timers.soon(() => !this.#closed && this.#events?.indexed(ended));
   }
 
-  async planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+  async planPurge(endedBefore: number, limit: number): Promise<PurgePlan> {
     return this.#medium.history.planPurge(endedBefore, limit);
   }
 
-  async purge(endedBefore: number, limit: number): Promise<void> {
-    this.#medium.history.purge(endedBefore, limit);
+  async purge(endedBefore: number, limit: number, _now: number, kept?: readonly KeptJob[]): Promise<void> {
+    this.#medium.history.purge(endedBefore, limit, kept);
   }
 
   async dropCharges(settledBefore: number, limit: number): Promise<number> {

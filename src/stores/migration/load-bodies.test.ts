@@ -3,8 +3,11 @@ import { test } from 'node:test';
 import { askOf } from '../../../test/fakes/folder-maker.ts';
 import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef } from '../../model/body.ts';
+import { composedText, compositionIn } from '../../model/composed.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
-import { piecesOf, withBodies } from './load-bodies.ts';
+import type { SessionRecord } from '../../model/records.ts';
+import type { StoreContents } from './contents.ts';
+import { loadSession, piecesOf, withBodies } from './load-bodies.ts';
 
 const ref = (bytes: number): BlobRef => ({ bytes });
 const bundle = (bytes: number, n = 1): JobBundle => ({
@@ -38,4 +41,23 @@ test('a job takes the references of the target and keeps the bodies inside its r
   assert.deepEqual(withBodies(job, ref(9), undefined).ask.payload, ref(9));
   assert.deepEqual(withBodies(job, undefined, undefined), job);
   assert.deepEqual(withBodies(job, undefined, ref(3)).job.result, ref(3));
+});
+
+test('a body that needs others is read with their texts, each of which may be sealed', async () => {
+  const [list, result] = [ref(1), ref(2)];
+  const texts = new Map<number, string>([
+    [list.bytes, '"one"'],
+    [result.bytes, '{"text":"two"}'],
+  ]);
+  const slice = { slice: result, from: 9, to: 12 };
+  const parts = [{ ref: list, values: 1, links: 1 }, ',"', slice];
+  const messages = ref(3);
+  texts.set(messages.bytes, composedText({ parts, rest: '"' }));
+  const contents = { readBody: async (each: BlobRef) => texts.get(each.bytes) } as unknown as StoreContents;
+  const record = { messages: { ref: messages, values: 2, links: 3 } } as SessionRecord;
+  const loaded = await loadSession(contents, record);
+  assert.deepEqual(compositionIn(loaded.messages ?? ''), {
+    parts: ['"one"', ',"', { ...slice, slice: '{"text":"two"}' }, '"'],
+    rest: '',
+  });
 });

@@ -1,7 +1,14 @@
 /** Reads jobs together with their large bodies, in pieces small enough for memory. */
 import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef, Body } from '../../model/body.ts';
-import { composedText, compositionIn, isComposed } from '../../model/composed.ts';
+import {
+  type BlobPart,
+  composedText,
+  compositionIn,
+  isComposed,
+  isSlice,
+  type Part,
+} from '../../model/composed.ts';
 import { keptBody, withKeptBody } from '../../model/kept-body.ts';
 import type { SessionRecord } from '../../model/records.ts';
 import type { LoadedJob, LoadedSession, StoreContents } from './contents.ts';
@@ -83,15 +90,22 @@ async function wholeBody(contents: StoreContents, ref: BlobRef): Promise<string>
   return isComposed(text) ? composedText({ parts: await textsOf(contents, text), rest: '' }) : text;
 }
 
-async function textsOf(contents: StoreContents, text: string): Promise<readonly string[]> {
+type TextPart = Exclude<Part, BlobPart>;
+
+async function textsOf(contents: StoreContents, text: string): Promise<readonly TextPart[]> {
   const composition = compositionIn(text);
   if (!composition) return [text];
-  const texts: string[] = [];
+  const texts: TextPart[] = [];
   for (const part of composition.parts) {
-    if (typeof part === 'string') texts.push(part);
+    if (typeof part === 'string' || isSlice(part)) texts.push(await withoutBlob(contents, part));
     else texts.push(...(await textsOf(contents, await contents.readBody(part.ref))));
   }
   return [...texts, composition.rest];
+}
+
+async function withoutBlob(contents: StoreContents, part: TextPart): Promise<TextPart> {
+  if (typeof part === 'string' || typeof part.slice === 'string') return part;
+  return { ...part, slice: await contents.readBody(part.slice) };
 }
 
 /** The job with its bodies replaced by those given, which are references of the target; undefined keeps a body. */

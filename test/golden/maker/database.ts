@@ -41,8 +41,10 @@ const COLUMNS = `SELECT COLUMN_NAME AS name, DATA_TYPE AS type, COLUMN_KEY = 'PR
   FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`;
 
 /** A column as a literal of SQL. Bodies are text, whatever the type of their column. */
-const literalOf = ({ name, type }: Column): string =>
-  type.endsWith('int') ? `COALESCE(${name}, 'NULL')` : `QUOTE(CONVERT(${name} USING utf8mb4))`;
+function literalOf({ name, type }: Column): string {
+  if (type.endsWith('int')) return `COALESCE(${name}, 'NULL')`;
+  return type === 'binary' ? `CONCAT('0x', HEX(${name}))` : `QUOTE(CONVERT(${name} USING utf8mb4))`;
+}
 
 async function dumpTable(sql: Sql, table: string): Promise<string> {
   const [made] = await sql.query<Record<string, string>>(`SHOW CREATE TABLE ${table}`);

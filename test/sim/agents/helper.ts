@@ -51,7 +51,8 @@ export function toolsOf(world: World, timers: Timers, ledger: Call[], begun: (ca
       return said(name, number);
     },
   });
-  return [tool('look', 'pure', 300), tool('send', 'effectful', 400)];
+  // `send` is so slow that many worlds cut one off, which a person then has to settle.
+  return [tool('look', 'pure', 300), tool('send', 'effectful', 1200)];
 }
 
 export const said = (tool: string, number: number): string => `${tool} ${number}`;

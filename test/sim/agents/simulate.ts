@@ -191,7 +191,7 @@ class AgentSimulation {
     this.#lastChecked = engine.state.seq;
     checkCounts(engine, this.#executors, SETTINGS.engine.queueCapacity);
     checkIndexes(engine);
-    checkWakes(engine.state, this.world.now);
+    checkWakes(engine.state, this.world.trueTime);
   }
 
   #isSettled(): boolean {

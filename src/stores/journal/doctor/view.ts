@@ -3,7 +3,7 @@
  * this view is what can be salvaged.
  */
 import { basename, dirname } from 'node:path';
-import type { Disk, DiskFile, DiskStat, OpenMode } from '../../../kit/env/env.ts';
+import type { Disk, DiskEntry, DiskFile, DiskStat, EntryStat, OpenMode } from '../../../kit/env/env.ts';
 import type { Records } from '../../records.ts';
 import type { Paths } from '../layout.ts';
 import { readRecords } from '../recover.ts';
@@ -35,8 +35,17 @@ export class CutDisk implements Disk {
     return folder === this.#log ? [...this.#cut.keys()].sort() : this.#disk.list(folder);
   }
 
+  /** The log is listed by `list`, which knows the cut. */
+  entries(folder: string): AsyncIterable<readonly DiskEntry[]> {
+    return this.#disk.entries(folder);
+  }
+
   stat(path: string): Promise<DiskStat | undefined> {
     return this.#disk.stat(path);
+  }
+
+  lstat(path: string): Promise<EntryStat | undefined> {
+    return this.#disk.lstat(path);
   }
 
   async rename(): Promise<void> {
@@ -47,7 +56,19 @@ export class CutDisk implements Disk {
     throw readOnly();
   }
 
+  async removeFolder(): Promise<void> {
+    throw readOnly();
+  }
+
   async makeFolder(): Promise<void> {
+    throw readOnly();
+  }
+
+  async makeNewFolder(): Promise<void> {
+    throw readOnly();
+  }
+
+  async touch(): Promise<void> {
     throw readOnly();
   }
 

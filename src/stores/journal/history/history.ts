@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
-import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import type { HistoryQuery, JobBundle, KeptJob, PurgePlan } from '../../../core/ports/store.ts';
 import { namedBodies } from '../../../model/named-bodies.ts';
 import { callerChoseId } from '../../ended-jobs.ts';
 import { tagText } from '../../tag-text.ts';
@@ -137,8 +137,8 @@ export interface HistoryIndex {
   count(): number;
   /** Jobs of all tenants whose admission number is above `n`, oldest first. */
   after(n: number, limit: number): JobBundle[];
-  planPurge(endedBefore: number, limit: number): PurgeResult;
-  purge(endedBefore: number, limit: number): void;
+  planPurge(endedBefore: number, limit: number): PurgePlan;
+  purge(endedBefore: number, limit: number, kept?: readonly KeptJob[]): void;
   sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): LedgerSum[];
   /** Charges as chargeRow() writes them. */
   charges(window: LedgerWindow, after: LedgerPlace | undefined, limit: number): string[];

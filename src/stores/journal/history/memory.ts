@@ -1,6 +1,6 @@
 /** A history in memory, for simulations whose disk SQLite cannot write to. It is empty, hence `fresh`, after each start. */
 import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
-import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import type { HistoryQuery, JobBundle, KeptJob, PurgePlan } from '../../../core/ports/store.ts';
 import { chargesOf } from '../../../model/charge.ts';
 import { Charges } from '../../charges.ts';
 import { EndedJobs } from '../../ended-jobs.ts';
@@ -51,12 +51,12 @@ export class MemoryHistory implements HistoryIndex {
     return this.#ended.count();
   }
 
-  planPurge(endedBefore: number, limit: number): PurgeResult {
+  planPurge(endedBefore: number, limit: number): PurgePlan {
     return this.#ended.planPurge(endedBefore, limit);
   }
 
-  purge(endedBefore: number, limit: number): void {
-    this.#ended.purge(endedBefore, limit);
+  purge(endedBefore: number, limit: number, kept?: readonly KeptJob[]): void {
+    this.#ended.purge(endedBefore, limit, kept);
   }
 
   sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): LedgerSum[] {

@@ -7,7 +7,7 @@
  */
 import type { LedgerKey, LedgerPlace, LedgerWindow } from '../../../core/ports/ledger.ts';
 import type { ArchiveReads, SessionName } from '../../../core/ports/sessions.ts';
-import type { HistoryReads, PurgeResult } from '../../../core/ports/store.ts';
+import type { HistoryReads, KeptJob, PurgePlan } from '../../../core/ports/store.ts';
 import { diskFailure } from '../../disk-failure.ts';
 import type { Background } from '../background.ts';
 import type { Manifest } from '../checkpoint/manifest.ts';
@@ -75,12 +75,12 @@ export class MendedBackground implements Background {
     return this.#mended(() => this.#inner.dropCharges(settledBefore, limit));
   }
 
-  planPurge(endedBefore: number, limit: number): Promise<PurgeResult> {
+  planPurge(endedBefore: number, limit: number): Promise<PurgePlan> {
     return this.#mended(() => this.#inner.planPurge(endedBefore, limit));
   }
 
-  purge(endedBefore: number, limit: number): Promise<void> {
-    return this.#mended(() => this.#inner.purge(endedBefore, limit));
+  purge(endedBefore: number, limit: number, kept?: readonly KeptJob[]): Promise<void> {
+    return this.#mended(() => this.#inner.purge(endedBefore, limit, kept));
   }
 
   archive(rows: string): Promise<void> {

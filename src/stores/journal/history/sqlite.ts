@@ -4,9 +4,11 @@
 import { renameSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { LedgerKey, LedgerPlace, LedgerSum, LedgerWindow } from '../../../core/ports/ledger.ts';
-import type { HistoryQuery, JobBundle, PurgeResult } from '../../../core/ports/store.ts';
+import type { HistoryQuery, JobBelow, JobBundle, KeptJob, PurgePlan } from '../../../core/ports/store.ts';
 import { makeDatabasePrivate } from '../../../kit/env/private-files.ts';
 import { type Charge, chargesOf } from '../../../model/charge.ts';
+import { DEFAULT_TENANT } from '../../../model/records.ts';
+import { ancestorsOf } from '../../ended-jobs.ts';
 import { sessionText } from '../../session-text.ts';
 import { tagParts } from '../../tag-text.ts';
 import { readBundle, readLine } from '../checkpoint/line.ts';
@@ -28,6 +30,7 @@ const OLDER_LAYOUTS: readonly number[] = [1, 2, 3];
 /** The first layout with charges. */
 const WITH_CHARGES = 3;
 
+/** `ended_at`: when the job ended or, of one that a purge has passed over, the instant from which its time counts. */
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS jobs (
   n INTEGER PRIMARY KEY,
@@ -253,18 +256,41 @@ export class SqliteHistory implements HistoryIndex {
     return this.#number('SELECT count(*) AS value FROM jobs') ?? 0;
   }
 
-  planPurge(endedBefore: number, limit: number): PurgeResult {
+  planPurge(endedBefore: number, limit: number): PurgePlan {
     const purgeable = 'SELECT n, caller_attempts FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?';
     const jobs = this.#number(`SELECT count(*) AS value FROM (${purgeable})`, endedBefore, limit) ?? 0;
     const attemptFloor =
       this.#number(`SELECT max(caller_attempts) AS value FROM (${purgeable})`, endedBefore, limit) ?? 0;
-    return { jobs, attemptFloor };
+    return { jobs, attemptFloor, below: this.#below(endedBefore, limit) };
   }
 
-  purge(endedBefore: number, limit: number): void {
-    const sql =
-      'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?)';
-    noticingDamage(() => this.#database?.prepare(sql).run(endedBefore, limit));
+  /** Those of the jobs which a purge would delete that are below others. */
+  #below(endedBefore: number, limit: number): JobBelow[] {
+    const sql = `SELECT p.line, r.ended_at AS rootEndedAt
+      FROM (SELECT tenant, root, line FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?) p
+      LEFT JOIN jobs r ON r.uid = iif(p.tenant = ?, p.root, p.tenant || '~' || p.root)
+      WHERE p.root IS NOT NULL`;
+    const found = noticingDamage(() =>
+      this.#database?.prepare(sql).all(endedBefore, limit, DEFAULT_TENANT),
+    ) as unknown as (Row & { readonly rootEndedAt: number | null })[];
+    return found.map((row) => {
+      const bundle = toBundle(row);
+      return {
+        uid: bundle.uid,
+        ancestors: ancestorsOf(bundle),
+        rootEndedAt: row.rootEndedAt ?? undefined,
+      };
+    });
+  }
+
+  purge(endedBefore: number, limit: number, kept: readonly KeptJob[] = []): void {
+    this.#transaction(() => {
+      const keep = this.#database?.prepare('UPDATE jobs SET ended_at = ? WHERE uid = ? AND ended_at < ?');
+      for (const { uid, from } of kept) keep?.run(from, uid, from);
+      const sql =
+        'DELETE FROM jobs WHERE n IN (SELECT n FROM jobs WHERE ended_at < ? ORDER BY ended_at LIMIT ?)';
+      this.#database?.prepare(sql).run(endedBefore, limit - kept.length);
+    });
   }
 
   sums(window: LedgerWindow, by: readonly LedgerKey[], limit: number): LedgerSum[] {
