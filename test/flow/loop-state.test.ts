@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { SubmitRequest } from '../../src/model/submit.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { LoopClient } from '../fakes/loop-client.ts';
-import { LoopClock, slowness } from '../fakes/loop-clock.ts';
+import { LoopClock } from '../fakes/loop-clock.ts';
 
 const MAX_TURN_MS = 50;
 const JOBS = Number(process.env['LOOP_JOBS'] ?? 20_000);
@@ -21,22 +21,20 @@ async function submitMany(
   }
 }
 
-/** Each kind of state is there twice: of two runs of a request the shorter one counts, see loop-fuzz.test.ts. */
-async function fill(brain: HttpBrain): Promise<void> {
-  for (const half of [1, 2]) {
-    await submitMany(brain, (at) => ({ job_id: `s${half}-${at}`, session_id: `big-${half}`, type: 'work' }));
-    await brain.orchestrator.submit({ job_id: `parent-${half}`, type: 'nobody-does' });
-    await submitMany(brain, (at) => ({
-      job_id: `c${half}-${at}`,
-      parent_id: `parent-${half}`,
-      type: 'nobody-does',
-      labels: { lane: `l${at % 10_000}` },
-      session_id: `small-${half}-${at}`,
-    }));
-  }
+/** Jobs of every kind. Each run of a request has some of its own, since some requests cancel them. */
+async function fill(brain: HttpBrain, part: number): Promise<void> {
+  await submitMany(brain, (at) => ({ job_id: `s${part}-${at}`, session_id: `big-${part}`, type: 'work' }));
+  await brain.orchestrator.submit({ job_id: `parent-${part}`, type: 'nobody-does' });
+  await submitMany(brain, (at) => ({
+    job_id: `c${part}-${at}`,
+    parent_id: `parent-${part}`,
+    type: 'nobody-does',
+    labels: { lane: `l${at % 10_000}` },
+    session_id: `small-${part}-${at}`,
+  }));
 }
 
-/** A request for each of the two runs; `N` stands for the half. */
+/** `N` stands for the part. */
 const REQUESTS = [
   'POST /v2/tasks',
   'POST /v2/tasks (1,000 jobs)',
@@ -84,32 +82,28 @@ test('no request keeps the loop of a brain with many jobs busy for more than 50 
     backends: [{ name: 'b', slots: 1, types: { work: never } }],
   });
   const client = new LoopClient();
-  await fill(brain);
+  let parts = 0;
+  const haveParts = async (wanted: number): Promise<void> => {
+    while (parts < wanted) await fill(brain, parts++);
+  };
+  await haveParts(2);
   const clock = new LoopClock();
   try {
-    const factor = slowness();
-    const turns = new Map<string, number>();
     for (const asked of REQUESTS) {
-      const best: number[] = [];
-      for (const half of ['1', '2']) {
-        const [method = '', path = ''] = asked.replaceAll('N', half).split(' ');
-        const body = BODIES[asked]?.replaceAll('N', half);
-        await new Promise((resolve) => setImmediate(resolve));
-        clock.takeLongest();
+      const send = async (part: number): Promise<void> => {
+        const [method = '', path = ''] = asked.replaceAll('N', String(part)).split(' ');
+        const body = BODIES[asked]?.replaceAll('N', String(part));
         const request = { port: brain.port, method, path, giveUpMs: 120_000, ...(body && { body }) };
         const { status } = await client.send(request);
         assert.ok(status >= 200 && status < 300, `${asked}: ${status}`);
-        best.push(clock.takeLongest() / factor);
-      }
-      turns.set(asked, Math.round(Math.min(...best)));
+      };
+      const prepare = (part: number): Promise<void> => haveParts(part + 1);
+      const { longestMs, said } = await clock.best(MAX_TURN_MS, send, prepare);
+      t.diagnostic(`${asked}: ${said}`);
+      assert.ok(longestMs <= MAX_TURN_MS, `${asked}: ${said}`);
     }
-    t.diagnostic(`machine ${factor.toFixed(2)}, longest turns ${JSON.stringify(Object.fromEntries(turns))}`);
-    assert.deepEqual(
-      [...turns].filter(([, ms]) => ms > MAX_TURN_MS),
-      [],
-    );
-    const { jobs } = await brain.orchestrator.list({ state: 'queued', limit: 10 });
-    assert.deepEqual(jobs, [], 'all of them are cancelled');
+    for (const id of ['s0-1', 's0-19999', 'c0-0', 'c0-19999'])
+      assert.equal((await brain.orchestrator.get(id)).state, 'cancelled', id);
   } finally {
     clock.stop();
     await client.stop();
