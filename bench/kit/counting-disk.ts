@@ -20,8 +20,7 @@ export interface CountingEnv {
   readonly syncs: () => number;
 }
 
-export function countingEnv(): CountingEnv {
-  const env = realEnv();
+export function countingEnv(env: Env = realEnv()): CountingEnv {
   const counts = { fileSyncs: 0, folderSyncs: 0, listings: 0 };
   return {
     env: { ...env, disk: countingDisk(env.disk, counts) },

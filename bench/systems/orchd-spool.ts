@@ -1,6 +1,7 @@
 /** A spool of ours for benches: its syncs are counted, and the ends of its jobs are heard from its log. */
 import { SpoolAgent } from '../../src/daemons/spool/agent.ts';
 import type { JobHandler } from '../../src/daemons/spool/handler.ts';
+import { diskWorkerEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { realHost } from '../../src/kit/process/host.ts';
 import { makeSpool, type Spool, spoolAt } from '../../src/spool/spool.ts';
@@ -18,7 +19,7 @@ export interface BenchSpool {
 const IS_END = '"to":"succeeded"';
 
 export async function openBenchSpool(folder: string): Promise<BenchSpool> {
-  const { env, counts } = countingEnv();
+  const { env, counts } = countingEnv(diskWorkerEnv());
   const now = (): number => env.clock.now();
   const ended = { jobs: 0, lastAt: 0 };
   const write = (line: string): void => {

@@ -1,7 +1,7 @@
 /** The library of the spool, `orchd/spool`: its transactions and checks. docs/spool.md has the protocol. */
 
 export { type Disk, diskErrorCode, type Env } from '../kit/env/env.ts';
-export { realEnv } from '../kit/env/real.ts';
+export { diskWorkerEnv, realEnv } from '../kit/env/real.ts';
 export { createLogger, type Logger } from '../kit/logger.ts';
 export { type Host, realHost } from '../kit/process/host.ts';
 export { Actor, type ActorKind } from './actor.ts';

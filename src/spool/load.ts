@@ -105,10 +105,11 @@ async function unsettledMs(
   name: string,
   folder: EntryStat,
 ): Promise<number> {
+  // A name of ours says that the folder came by a rename; so does a `job.json`.
+  if (/^p\d-\d{8}T/.test(name)) return 0;
   const { prompt, job } = jobFiles(path);
   const [stat, hasJob] = [await env.disk.lstat(prompt), await env.disk.lstat(job)];
-  // A name of ours says that the folder came by a rename; so does a `job.json`.
-  if (hasJob || /^p\d-\d{8}T/.test(name)) return 0;
+  if (hasJob) return 0;
   const age = env.clock.now() - (stat ?? folder).modifiedMs;
   // A time far in the future was written under another clock, and says nothing. One slightly in the future is the present:
   // the file system counts in fractions of a millisecond, and the clock does not.

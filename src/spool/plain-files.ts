@@ -121,12 +121,17 @@ export async function replaceSynced(
   await disk.rename(temporary, path);
 }
 
-/** Gives a file another text. Not synced, and half written for a while. */
-export async function rewrite(disk: Disk, path: string, text: string): Promise<void> {
-  const file = await disk.open(path, 'append');
+/** Gives a file another text; false where its folder is gone. Not synced, and half written for a while. */
+export async function rewritten(disk: Disk, path: string, text: string): Promise<boolean> {
+  const file = await disk.open(path, 'append').catch((error: unknown) => {
+    if (isMissing(error)) return undefined;
+    throw error;
+  });
+  if (!file) return false;
   try {
     await file.truncate(0);
     await file.write(0, Buffer.from(text));
+    return true;
   } finally {
     await file.close();
   }

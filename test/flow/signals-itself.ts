@@ -2,14 +2,14 @@
 import fs from 'node:fs';
 
 const text = process.env['SIGNAL_AT'] ?? '';
-const { mkdir } = fs;
+const { mkdirSync } = fs;
 let isDue = text !== '';
 
-const signallingMkdir = (path: string, options: fs.MakeDirectoryOptions, done: fs.NoParamCallback): void => {
+const signallingMkdir = (path: string, options: fs.MakeDirectoryOptions): string | undefined => {
   if (isDue && path.includes(text)) {
     isDue = false;
     process.kill(process.pid, 'SIGTERM');
   }
-  mkdir(path, options, done as (error: NodeJS.ErrnoException | null) => void);
+  return mkdirSync(path, options);
 };
-Object.assign(fs, { mkdir: signallingMkdir });
+Object.assign(fs, { mkdirSync: signallingMkdir });

@@ -80,7 +80,6 @@ interface Site {
 }
 
 async function openSite(folder: string, { values }: CliArguments, logger: Logger): Promise<Site> {
-  const { realEnv } = await import('../../kit/env/real.ts');
   const { openSpool, spoolId } = await import('../../spool/spool.ts');
   const foreignLockTtlMs = durationOf(values, 'foreign-lock-ttl');
   const settleMs = durationOf(values, 'settle');
@@ -88,8 +87,9 @@ async function openSite(folder: string, { values }: CliArguments, logger: Logger
     ...(foreignLockTtlMs !== undefined && { foreignLockTtlMs }),
     ...(settleMs !== undefined && { settleMs }),
   };
-  const spool = await openSpool(await spoolOptions(folder, logger, settings));
-  return { env: realEnv(), spool, spoolId: await spoolId(spool) };
+  const options = await spoolOptions(folder, logger, settings);
+  const spool = await openSpool(options);
+  return { env: options.env, spool, spoolId: await spoolId(spool) };
 }
 
 async function serviceOf(

@@ -15,9 +15,9 @@ export async function spoolOptions(
   logger?: Logger,
   settings: Partial<SpoolSettings> = {},
 ): Promise<SpoolOptions> {
-  const { realEnv } = await import('../../kit/env/real.ts');
+  const { diskWorkerEnv } = await import('../../kit/env/real.ts');
   const { realHost } = await import('../../kit/process/host.ts');
-  const env = realEnv();
+  const env = diskWorkerEnv();
   const host = realHost(() => env.clock.now());
   return { env, host, logger: logger ?? (await quietLogger()), folder: resolve(folder), settings };
 }

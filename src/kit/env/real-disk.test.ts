@@ -4,6 +4,8 @@ import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { BlockingDisk } from './blocking-disk.ts';
+import type { Disk } from './env.ts';
 import { RealDisk } from './real-disk.ts';
 
 const disk = new RealDisk();
@@ -118,48 +120,88 @@ test('entries come in pieces, each name once', async (t) => {
   assert.ok(pieces.length > 1 && pieces.every((length) => length <= 512));
 });
 
-test('lstat tells a link itself, and what a rename keeps', async (t) => {
-  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
-  t.after(() => fs.rmSync(root, { recursive: true }));
-  fs.writeFileSync(join(root, 'a'), 'four');
-  fs.symlinkSync('a', join(root, 'link'));
-  const before = await disk.lstat(join(root, 'a'));
-  assert.deepEqual([before?.kind, before?.size], ['file', 4]);
-  assert.equal((await disk.lstat(join(root, 'link')))?.kind, 'link');
-  assert.equal((await disk.lstat(root))?.device, before?.device);
-  fs.renameSync(join(root, 'a'), join(root, 'b'));
-  assert.deepEqual(await disk.lstat(join(root, 'b')), before);
-  assert.equal(await disk.lstat(join(root, 'a')), undefined);
-});
+/** What spools need of a disk. */
+function testSmallFiles(what: string, disk: Disk): void {
+  test(`${what}: lstat tells a link itself, and what a rename keeps`, async (t) => {
+    const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+    t.after(() => fs.rmSync(root, { recursive: true }));
+    fs.writeFileSync(join(root, 'a'), 'four');
+    fs.symlinkSync('a', join(root, 'link'));
+    const before = await disk.lstat(join(root, 'a'));
+    assert.deepEqual([before?.kind, before?.size], ['file', 4]);
+    assert.equal((await disk.lstat(join(root, 'link')))?.kind, 'link');
+    assert.equal((await disk.lstat(root))?.device, before?.device);
+    fs.renameSync(join(root, 'a'), join(root, 'b'));
+    assert.deepEqual(await disk.lstat(join(root, 'b')), before);
+    assert.equal(await disk.lstat(join(root, 'a')), undefined);
+  });
 
-test('an exclusive open takes a name once and follows no link', async (t) => {
-  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
-  t.after(() => fs.rmSync(root, { recursive: true }));
-  await (await disk.open(join(root, 'a'), 'exclusive')).close();
-  fs.symlinkSync(join(root, 'outside'), join(root, 'link'));
-  for (const name of ['a', 'link'])
-    await assert.rejects(disk.open(join(root, name), 'exclusive'), { code: 'EEXIST' });
-  assert.deepEqual(fs.readdirSync(root).sort(), ['a', 'link']);
-});
+  test(`${what}: an exclusive open takes a name once and follows no link`, async (t) => {
+    const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+    t.after(() => fs.rmSync(root, { recursive: true }));
+    await (await disk.open(join(root, 'a'), 'exclusive')).close();
+    fs.symlinkSync(join(root, 'outside'), join(root, 'link'));
+    for (const name of ['a', 'link'])
+      await assert.rejects(disk.open(join(root, name), 'exclusive'), { code: 'EEXIST' });
+    assert.deepEqual(fs.readdirSync(root).sort(), ['a', 'link']);
+  });
 
-test('plain and append open no link, pipe, device or folder, and do not wait', {
-  timeout: 5000,
-}, async (t) => {
-  const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
-  t.after(() => fs.rmSync(root, { recursive: true }));
-  fs.writeFileSync(join(root, 'file'), 'kept');
-  fs.symlinkSync('file', join(root, 'link'));
-  fs.mkdirSync(join(root, 'folder'));
-  spawnSync('mkfifo', [join(root, 'pipe')]);
-  for (const mode of ['plain', 'append'] as const)
-    for (const path of [...['link', 'folder', 'pipe'].map((name) => join(root, name)), '/dev/null'])
-      await assert.rejects(disk.open(path, mode), { code: /ELOOP|EISDIR|EINVAL|ENXIO/ }, `${mode} ${path}`);
-  const file = await disk.open(join(root, 'file'), 'append');
-  fs.appendFileSync(join(root, 'file'), ', with that of others,');
-  await file.write(4, Buffer.from(' and more'));
-  await file.close();
-  assert.equal(fs.readFileSync(join(root, 'file'), 'utf8'), 'kept, with that of others, and more');
-});
+  test(`${what}: plain and append open no link, pipe, device or folder, and do not wait`, {
+    timeout: 5000,
+  }, async (t) => {
+    const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+    t.after(() => fs.rmSync(root, { recursive: true }));
+    fs.writeFileSync(join(root, 'file'), 'kept');
+    fs.symlinkSync('file', join(root, 'link'));
+    fs.mkdirSync(join(root, 'folder'));
+    spawnSync('mkfifo', [join(root, 'pipe')]);
+    for (const mode of ['plain', 'append'] as const)
+      for (const path of [...['link', 'folder', 'pipe'].map((name) => join(root, name)), '/dev/null'])
+        await assert.rejects(disk.open(path, mode), { code: /ELOOP|EISDIR|EINVAL|ENXIO/ }, `${mode} ${path}`);
+    const file = await disk.open(join(root, 'file'), 'append');
+    fs.appendFileSync(join(root, 'file'), ', with that of others,');
+    await file.write(4, Buffer.from(' and more'));
+    await file.close();
+    assert.equal(fs.readFileSync(join(root, 'file'), 'utf8'), 'kept, with that of others, and more');
+  });
+
+  test(`${what}: a file is read and written as asked, short and long`, async (t) => {
+    const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+    t.after(() => fs.rmSync(root, { recursive: true }));
+    for (const size of [0, 1, 100, 300_000]) {
+      const path = join(root, `of-${size}`);
+      const bytes = Buffer.alloc(size, 'abc');
+      const file = await disk.open(path, 'exclusive');
+      await file.write(0, bytes);
+      await file.datasync();
+      assert.equal(await file.size(), size);
+      assert.ok((await file.read(0, size + 1000)).equals(bytes));
+      await file.truncate(Math.floor(size / 2));
+      await file.close();
+      const plain = await disk.open(path, 'plain');
+      assert.equal(await plain.size(), Math.floor(size / 2));
+      assert.ok((await plain.read(1, size)).equals(bytes.subarray(1, Math.floor(size / 2))));
+      await plain.close();
+    }
+  });
+
+  test(`${what}: new folders are private, and are not made twice; renames replace no filled folder`, async (t) => {
+    const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));
+    t.after(() => fs.rmSync(root, { recursive: true }));
+    for (const name of ['a', 'b']) await disk.makeNewFolder(join(root, name));
+    assert.equal(fs.statSync(join(root, 'a')).mode & 0o777, 0o700);
+    await assert.rejects(disk.makeNewFolder(join(root, 'a')), { code: 'EEXIST' });
+    await assert.rejects(disk.makeNewFolder(join(root, 'none', 'a')), { code: 'ENOENT' });
+    fs.writeFileSync(join(root, 'b', 'file'), '');
+    await assert.rejects(disk.rename(join(root, 'a'), join(root, 'b')), { code: /ENOTEMPTY|EEXIST/ });
+    await disk.rename(join(root, 'b'), join(root, 'a'));
+    assert.deepEqual(fs.readdirSync(root), ['a']);
+    assert.equal(await disk.lstat(join(root, 'a', 'file', 'below')), undefined);
+  });
+}
+
+testSmallFiles('with threads', new RealDisk());
+testSmallFiles('blocking', new BlockingDisk());
 
 test('touch changes the time of a file and of no other; removeFolder removes only an empty one', async (t) => {
   const root = fs.mkdtempSync(join(tmpdir(), 'orchd-disk-'));

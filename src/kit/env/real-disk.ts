@@ -25,7 +25,7 @@ import {
 
 const { O_APPEND, O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = fs.constants;
 
-const FLAGS: Record<OpenMode, string | number> = {
+export const OPEN_FLAGS: Record<OpenMode, string | number> = {
   read: 'r',
   write: 'r+',
   create: 'w+',
@@ -41,7 +41,7 @@ const PLAIN_ONLY: readonly OpenMode[] = ['plain', 'append'];
 /** Names that are read from a folder at a time. */
 const ENTRIES_AT_ONCE = 512;
 
-class RealFile implements DiskFile {
+export class RealFile implements DiskFile {
   readonly #fd: number;
 
   constructor(fd: number) {
@@ -98,10 +98,13 @@ class RealFile implements DiskFile {
   }
 }
 
-function refuseSpecialFile(fd: number): void {
-  if (fs.fstatSync(fd).isFile()) return;
-  fs.closeSync(fd);
-  throw Object.assign(new Error('it is no plain file'), { code: 'EINVAL' });
+/** Closes a file that its mode does not allow, and throws; makes one that is written private. */
+export function checkOpened(fd: number, mode: OpenMode): void {
+  if (PLAIN_ONLY.includes(mode) && !fs.fstatSync(fd).isFile()) {
+    fs.closeSync(fd);
+    throw Object.assign(new Error('it is no plain file'), { code: 'EINVAL' });
+  }
+  if (mode !== 'read' && mode !== 'plain') makePrivate(fd);
 }
 
 function kindOf(entry: fs.Dirent<Buffer> | fs.BigIntStats): EntryKind {
@@ -110,7 +113,7 @@ function kindOf(entry: fs.Dirent<Buffer> | fs.BigIntStats): EntryKind {
   return entry.isSymbolicLink() ? 'link' : 'other';
 }
 
-const entryStatOf = (stats: fs.BigIntStats): EntryStat => ({
+export const entryStatOf = (stats: fs.BigIntStats): EntryStat => ({
   kind: kindOf(stats),
   size: Number(stats.size),
   device: String(stats.dev),
@@ -135,9 +138,8 @@ function call(run: (done: (error: Error | null | undefined) => void) => void): P
 
 export class RealDisk implements Disk {
   async open(path: string, mode: OpenMode): Promise<DiskFile> {
-    const fd = await openFile(path, FLAGS[mode]);
-    if (PLAIN_ONLY.includes(mode)) refuseSpecialFile(fd);
-    if (mode !== 'read' && mode !== 'plain') makePrivate(fd);
+    const fd = await openFile(path, OPEN_FLAGS[mode]);
+    checkOpened(fd, mode);
     return new RealFile(fd);
   }
 

@@ -1,5 +1,6 @@
 /** The Env of a real machine: system clock, Node timers, random bytes of the operating system, real disk. */
 import { randomFillSync } from 'node:crypto';
+import { BlockingDisk } from './blocking-disk.ts';
 import type { Env, Random } from './env.ts';
 import { RealDisk } from './real-disk.ts';
 
@@ -46,3 +47,6 @@ export function realEnv(): Env {
     disk: new RealDisk(),
   };
 }
+
+/** The Env of a process that does nothing but work on the disk: see BlockingDisk. */
+export const diskWorkerEnv = (): Env => ({ ...realEnv(), disk: new BlockingDisk() });

@@ -37,10 +37,17 @@ function sideOf(paths: string): 'before' | 'after' | undefined {
   return n === due.n ? due.side : undefined;
 }
 
-const { rename } = fs;
+const { rename, renameSync } = fs;
 const dyingRename = (from: string, to: string, done: fs.NoParamCallback): void => {
   const side = sideOf(`${from} ${to}`);
   if (side === 'before') die();
   else rename(from, to, side === 'after' ? die : done);
 };
-Object.assign(fs, { rename: dyingRename });
+/** The renames of spool daemons, which block. */
+const dyingRenameSync = (from: string, to: string): void => {
+  const side = sideOf(`${from} ${to}`);
+  if (side === 'before') die();
+  renameSync(from, to);
+  if (side === 'after') die();
+};
+Object.assign(fs, { rename: dyingRename, renameSync: dyingRenameSync });
