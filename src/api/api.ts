@@ -27,6 +27,7 @@ import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
 import { priceRoutes } from './prices.ts';
 import { runRoutes } from './runs.ts';
+import { scheduleRoutes } from './schedules.ts';
 import { seatRoutes } from './seats.ts';
 import { sessionListRoutes } from './session-lists.ts';
 import { sessionRoutes } from './sessions.ts';
@@ -82,6 +83,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...priceRoutes(orchestrator, options.currency),
     ...seatRoutes(orchestrator),
     ...usageRoutes(orchestrator, { currency: options.currency, openStreams, timers: env.timers }),
+    ...scheduleRoutes(orchestrator),
     ...controlRoutes(orchestrator),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),

@@ -95,6 +95,14 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw new OrchdError('INVALID_PARAMS', 'commands of agents need a data folder: set "data"', {
       field: 'data',
     });
+  if (config.schedules.length > 0)
+    throw new OrchdError(
+      'INVALID_PARAMS',
+      'schedules are a part of the server: a program submits at its own times',
+      {
+        field: 'schedules',
+      },
+    );
   const orchestrator: Orchestrator = new Orchestrator({
     env,
     store,

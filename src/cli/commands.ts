@@ -49,6 +49,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/routes.ts')).routes,
   },
   {
+    name: 'schedules',
+    summary: 'List, set and delete schedules: jobs that are submitted again and again',
+    load: async () => (await import('./commands/schedules.ts')).schedules,
+  },
+  {
     name: 'prices',
     summary: 'List the prices in force, or replace them',
     load: async () => (await import('./commands/prices.ts')).prices,

@@ -44,3 +44,15 @@ export async function fileText(path: string): Promise<string> {
 
 const tooLarge = (what: string): UsageError =>
   new UsageError(`${what} is larger than ${MAX_BYTES / 2 ** 20} MiB.`);
+
+/** The value in a file in YAML or JSON (- for standard input), and how messages name the file. */
+export async function yamlFile(file: string): Promise<{ readonly value: unknown; readonly label: string }> {
+  const label = file === '-' ? 'standard input' : file;
+  const text = file === '-' ? await standardInput() : await fileText(file);
+  const { parse } = await import('yaml');
+  try {
+    return { value: parse(text), label };
+  } catch {
+    throw new UsageError(`${label} is neither YAML nor JSON.`);
+  }
+}

@@ -10,6 +10,7 @@ import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { RouteView } from '../model/http/routes.ts';
 import type { AgentView, ApprovalView, ApproveCall, RunView, StartedRun } from '../model/http/runs.ts';
+import type { SchedulePage, ScheduleView, WrittenSchedule } from '../model/http/schedules.ts';
 import type { Status } from '../model/http/status.ts';
 import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
@@ -235,6 +236,24 @@ export class OrchdClient {
 
   async deleteRoute(name: string): Promise<void> {
     await this.#call('DELETE', `/v2/catalog/routes/${encodeURIComponent(name)}`);
+  }
+
+  /** A page of schedules in the order of their names, from the one after `after` on. */
+  schedules(after?: string): Promise<SchedulePage> {
+    const query = after === undefined ? '' : `?after=${encodeURIComponent(after)}`;
+    return this.#call('GET', `/v2/schedules${query}`);
+  }
+
+  schedule(name: string): Promise<ScheduleView> {
+    return this.#call('GET', `/v2/schedules/${encodeURIComponent(name)}`);
+  }
+
+  setSchedule(name: string, schedule: WrittenSchedule): Promise<ScheduleView> {
+    return this.#call('PUT', `/v2/schedules/${encodeURIComponent(name)}`, schedule);
+  }
+
+  async deleteSchedule(name: string): Promise<void> {
+    await this.#call('DELETE', `/v2/schedules/${encodeURIComponent(name)}`);
   }
 
   prices(): Promise<PricesView> {

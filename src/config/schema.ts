@@ -12,6 +12,7 @@ import { GatewaySchema } from './gateway.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
 import { CurrencySchema, PricesSchema } from './prices.ts';
+import { SchedulesSchema } from './schedules.ts';
 import { section } from './section.ts';
 import { DEFAULT_DATA_FOLDER } from './variables.ts';
 
@@ -186,6 +187,7 @@ export const ConfigSchema = section({
   limits: LimitsSchema,
   currency: CurrencySchema,
   prices: PricesSchema,
+  schedules: SchedulesSchema,
   leases: section({
     ttl_sec: Type.Number({ default: 3600, minimum: 1, maximum: LONGEST_WAIT_SEC }),
     gpus: Type.Array(

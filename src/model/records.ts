@@ -20,6 +20,7 @@ import type { LimitsRecord, SpentRecord } from './limit-records.ts';
 import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
+import type { ScheduleRecord } from './schedule.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 import type { Trace } from './trace.ts';
 import type { TokenCounts } from './usage.ts';
@@ -325,6 +326,7 @@ export interface SmallKinds {
   readonly failed_dependency: FailedDependencyRecord;
   readonly erasure: ErasureRecord;
   readonly wait_state: WaitStateRecord;
+  readonly schedule: ScheduleRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -342,6 +344,7 @@ export const SMALL_KINDS = [
   'failed_dependency',
   'erasure',
   'wait_state',
+  'schedule',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

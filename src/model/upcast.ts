@@ -38,6 +38,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   failed_dependency: 1,
   erasure: 1,
   wait_state: 1,
+  schedule: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -189,6 +190,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   failed_dependency: (stored) => stored,
   erasure: (stored) => stored,
   wait_state: (stored) => stored,
+  schedule: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

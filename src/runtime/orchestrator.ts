@@ -44,6 +44,7 @@ import { Provisioning } from './provisioning.ts';
 import { Purge } from './purge.ts';
 import { Reads } from './reads.ts';
 import { Reconciliation } from './reconciliation.ts';
+import { Schedules } from './schedules.ts';
 import { SessionArchive } from './session-archive.ts';
 import { Sources } from './sources.ts';
 import { storeEvents } from './store-events.ts';
@@ -91,6 +92,7 @@ export class Orchestrator extends Service {
   readonly pools: BrainCommands['pools'];
   readonly limits: BrainCommands['limits'];
   readonly prices: BrainCommands['prices'];
+  readonly schedules: Schedules;
   readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
   readonly drain: Drain;
@@ -153,6 +155,7 @@ export class Orchestrator extends Service {
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
     ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
+    this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
     this.#sources = new Sources({ ...shared, sources });
     this.#provisioning = managers && new Provisioning({ ...acting, managers, mayAct });

@@ -39,6 +39,10 @@ const WAITING: Readonly<Record<string, (reads: Reads) => Promise<unknown>>> = {
   limits: (reads) => reads.limits(),
   keyLimits: (reads) => reads.keyLimits(),
   prices: (reads) => reads.prices(),
+  schedule: (reads) => reads.schedule('s'),
+  schedules: (reads) => reads.schedules(),
+  scheduleRecord: (reads) => reads.scheduleRecord(`${DEFAULT_TENANT}~s`),
+  scheduleRecords: (reads) => reads.scheduleRecords(),
   leases: (reads) => reads.leases('default'),
 };
 
@@ -63,6 +67,11 @@ for (const [name, read] of [...Object.entries(WAITING), ...Object.entries(OF_SES
       orchestrator.limits.set([{ scope: 'global', concurrency: 5 }], 'test'),
       orchestrator.catalog.setRoute('r', [{ model: 'm', on: [] }], 'test'),
       orchestrator.prices.set([{ model: 'm', input: 1 }], 'test'),
+      orchestrator.schedules.set(
+        's',
+        { every_sec: 60, job: { type: 'nobody' } },
+        { tenant: DEFAULT_TENANT, by: 'test', source: 'api' },
+      ),
     ]);
     await turns();
     let resolved = false;

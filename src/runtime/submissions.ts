@@ -3,6 +3,7 @@
  * decides.
  */
 
+import type { Tick, TickDecision } from '../core/admission/schedules.ts';
 import type { Submission } from '../core/admission/submission.ts';
 import type { KnownEnds } from '../core/attempts/dependencies.ts';
 import type { Engine } from '../core/engine/engine.ts';
@@ -129,6 +130,49 @@ export class Submissions {
       return answers;
     } catch (error) {
       for (const _ of requests) this.noteRefusal(error, caller);
+      throw error;
+    }
+  }
+
+  /** Throws if the request would be refused whatever the state of the brain is. */
+  check(request: SubmitRequest, caller: Caller): void {
+    prepare(request, caller, this.#newId, this.#parts.maxTries);
+  }
+
+  /**
+   * Has a tick of a schedule decided, together with the submit of its job; without a request the tick is missed. A request
+   * that cannot be prepared makes a refused tick; a refusal that passes is thrown.
+   */
+  async tick(
+    request: SubmitRequest | undefined,
+    caller: Caller,
+    tick: Omit<Tick, 'submission' | 'refusal'>,
+  ): Promise<void> {
+    if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
+    const prepared = request && (await this.#preparedTick(request, caller));
+    const refusal = prepared instanceof OrchdError ? prepared : undefined;
+    const submission = prepared instanceof OrchdError ? undefined : prepared;
+    const reply = await this.#parts.loop.ask({
+      type: 'schedule-tick',
+      tick: { ...tick, submission, refusal },
+    });
+    const decision = reply as TickDecision<SubmitAnswer> | OrchdError;
+    if (!(decision instanceof OrchdError)) {
+      if (decision.submitted) this.#notifyObserver(submittedOf(decision.submitted), caller);
+      return;
+    }
+    if (submission && isOvertaken(decision, submission)) return this.tick(request, caller, tick);
+    throw decision;
+  }
+
+  async #preparedTick(request: SubmitRequest, caller: Caller): Promise<Submission | OrchdError> {
+    try {
+      const ready = await this.#prepare(request, caller);
+      if (!('submission' in ready)) return ready;
+      await this.#recheckHistory([ready]);
+      return ready.submission;
+    } catch (error) {
+      if (error instanceof OrchdError && !error.retriable) return error;
       throw error;
     }
   }

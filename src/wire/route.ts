@@ -80,6 +80,7 @@ export type Tag =
   | 'sessions'
   | 'leases'
   | 'limits'
+  | 'schedules'
   | 'money'
   | 'control'
   | 'pools'

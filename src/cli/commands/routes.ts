@@ -2,7 +2,7 @@
 import type { RouteView } from '../../model/http/routes.ts';
 import { flagOf, oneOf, singlePositional } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
-import { fileText, standardInput } from '../json-argument.ts';
+import { yamlFile } from '../json-argument.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
 import { connect } from '../remote.ts';
 import { routeText } from '../text/route-text.ts';
@@ -42,20 +42,10 @@ the reasons for which a job goes on to the next one.`,
 
 /** The steps are checked by the server; only the form of the file is checked here. */
 async function stepsIn(file: string): Promise<RouteView['steps']> {
-  const label = file === '-' ? 'standard input' : file;
-  const text = file === '-' ? await standardInput() : await fileText(file);
-  const { parse } = await import('yaml');
-  const steps: unknown = (parsedBy(parse, text, label) as { steps?: unknown } | null)?.steps;
+  const { value, label } = await yamlFile(file);
+  const steps: unknown = (value as { steps?: unknown } | null)?.steps;
   if (!Array.isArray(steps)) throw new UsageError(`${label} has no list \`steps\`.`);
   return steps as RouteView['steps'];
-}
-
-function parsedBy(parse: (text: string) => unknown, text: string, label: string): unknown {
-  try {
-    return parse(text);
-  } catch {
-    throw new UsageError(`${label} is neither YAML nor JSON.`);
-  }
 }
 
 function show(list: readonly RouteView[], args: CliArguments, terminal: Terminal): number {

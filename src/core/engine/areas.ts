@@ -9,6 +9,7 @@ import { leases } from './leases.ts';
 import { models } from './models.ts';
 import { money } from './money.ts';
 import { pools } from './pools.ts';
+import { schedules } from './schedules.ts';
 import { sessions } from './sessions.ts';
 
 const HANDLERS = {
@@ -20,6 +21,7 @@ const HANDLERS = {
   ...money,
   ...sessions,
   ...pools,
+  ...schedules,
   ...brain,
 };
 

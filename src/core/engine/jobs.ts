@@ -87,7 +87,7 @@ export const jobs = {
   resolve: mayRefuse((turn, { uid, by, how }) => answer(turn, resolve(turn, uid, by, how), undefined)),
 } satisfies Handlers<JobCommandEvent>;
 
-function submitOne(turn: EngineTurn, submission: Submission): SubmitAnswer {
+export function submitOne(turn: EngineTurn, submission: Submission): SubmitAnswer {
   const admission = submit(turn, submission);
   // A job that was dropped to make room returns its reservation before the next submission is checked.
   processEnds(turn);

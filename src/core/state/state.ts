@@ -98,6 +98,7 @@ export class State {
     failed_dependency: new Table(),
     erasure: new Table(),
     wait_state: this.waitStates,
+    schedule: new Table(),
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();

@@ -1,0 +1,35 @@
+/** Checks the schedules of a configuration without a brain, as their setting would. */
+import { tickProblem } from '../../kit/ticks.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { checkRequest } from '../../runtime/prepare.ts';
+import { scheduleSpec } from '../../runtime/schedule-view.ts';
+import type { ConfiguredSchedule } from './configured-schedules.ts';
+
+/** Throws INVALID_PARAMS with the field, such as `schedules[2].cron`. */
+export function checkSchedules(schedules: readonly ConfiguredSchedule[], now = Date.now()): void {
+  const names = new Set<string>();
+  for (const [at, { name, ...written }] of schedules.entries()) {
+    const path = `schedules[${at}]`;
+    if (names.has(name)) throw invalid(`${path}.name`, `there are two schedules "${name}"`);
+    names.add(name);
+    const problem = tickProblem(
+      named(path, () => scheduleSpec(written)),
+      now,
+    );
+    if (problem) throw invalid(`${path}.${problem.field}`, problem.message);
+    named(`${path}.job`, () => checkRequest(written.job));
+  }
+}
+
+function named<T>(path: string, check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof OrchdError)) throw error;
+    const { field = '' } = error.details;
+    throw invalid(field.startsWith('job.') ? `${path.replace(/\.job$/, '')}.${field}` : path, error.message);
+  }
+}
+
+const invalid = (field: string, message: string): OrchdError =>
+  new OrchdError('INVALID_PARAMS', message, { field });

@@ -1,0 +1,78 @@
+/**
+ * The instants at which something is due again and again: those of a cron expression in a time zone, or every so many
+ * milliseconds since 1970, so that they are the same for whoever computes them.
+ *
+ * A local time that daylight saving leaves out is due at the first instant after the gap; one that it repeats is due the
+ * first time only. An expression with `*` or steps in its minutes or hours goes on through both hours.
+ */
+import { Cron } from 'croner';
+import { isTimeZone } from './window.ts';
+
+export interface TickPattern {
+  /** Five fields, six with seconds first, or a nickname such as `@daily`. */
+  readonly cron?: string | undefined;
+  readonly everyMs?: number | undefined;
+  /** The IANA name of the time zone in which the expression is read. */
+  readonly timeZone: string;
+}
+
+/** The smallest distance of ticks. */
+export const MIN_EVERY_MS = 1000;
+
+export class Ticks {
+  readonly #cron: Cron | undefined;
+  readonly #everyMs: number;
+
+  /** Throws for a pattern that has a problem, see tickProblem. */
+  constructor({ cron, everyMs = 0, timeZone }: TickPattern) {
+    this.#cron =
+      cron === undefined ? undefined : new Cron(cron, { timezone: timeZone, mode: '5-or-6-parts' });
+    this.#everyMs = everyMs;
+  }
+
+  /** The first tick after an instant; undefined where there is none any more. */
+  after(instant: number): number | undefined {
+    if (this.#cron) return this.#cron.nextRun(new Date(instant))?.getTime();
+    return (Math.floor(instant / this.#everyMs) + 1) * this.#everyMs;
+  }
+
+  /** The last ticks that are after `from` and not after `to`, `atMost` of them, the earliest first. */
+  latest(from: number, to: number, atMost: number): number[] {
+    const found = this.#cron ? this.#previous(this.#cron, to, atMost) : this.#multiples(to, atMost);
+    return found.filter((tick) => tick > from && tick <= to).reverse();
+  }
+
+  #previous(cron: Cron, to: number, atMost: number): number[] {
+    // Runs of the second of the reference are left out: one more is asked for, from the second after it.
+    return cron
+      .previousRuns(atMost, new Date(Math.floor(to / 1000) * 1000 + 1000))
+      .map((run) => run.getTime());
+  }
+
+  #multiples(to: number, atMost: number): number[] {
+    const last = Math.floor(to / this.#everyMs) * this.#everyMs;
+    return Array.from({ length: atMost }, (_, at) => last - at * this.#everyMs);
+  }
+}
+
+/** What is wrong with a pattern, as a sentence for the field that it names; undefined where nothing is. */
+export function tickProblem(
+  { cron, everyMs, timeZone }: TickPattern,
+  now: number,
+): { readonly field: 'cron' | 'every_sec' | 'time_zone'; readonly message: string } | undefined {
+  if ((cron === undefined) === (everyMs === undefined))
+    return { field: 'cron', message: 'one of `cron` and `every_sec` is needed, and not both' };
+  if (!isTimeZone(timeZone))
+    return { field: 'time_zone', message: `"${timeZone}" is not a time zone, such as Europe/Berlin` };
+  if (cron === undefined) return undefined;
+  try {
+    if (new Ticks({ cron, timeZone }).after(now) !== undefined) return undefined;
+  } catch (error) {
+    return { field: 'cron', message: `"${cron}" is no cron expression: ${reasonOf(error)}` };
+  }
+  return { field: 'cron', message: `"${cron}" is never due after now` };
+}
+
+/** The message of the cron library without the name of its class. */
+const reasonOf = (error: unknown): string =>
+  String((error as { message?: unknown } | undefined)?.message ?? error).replace(/^Cron\w*: /, '');
