@@ -29,7 +29,7 @@ export const scheduleRoutes = ({ schedules, reads }: Orchestrator): readonly Rou
     answers: { 200: { description: 'A page of schedules', body: SchedulePage } },
     handle: async ({ query: { after, limit }, identity: { tenant } }) => ({
       status: 200,
-      body: await reads.schedules(tenant, after, limit),
+      body: await reads.schedules.list(tenant, after, limit),
     }),
   }),
   route({
@@ -40,7 +40,10 @@ export const scheduleRoutes = ({ schedules, reads }: Orchestrator): readonly Rou
     role: 'read',
     summary: 'One schedule, with its last tick and the next one',
     answers: { 200: { description: 'The schedule', body: ScheduleView }, 404: NO_SCHEDULE },
-    handle: async (call) => ({ status: 200, body: await reads.schedule(nameOf(call), call.identity.tenant) }),
+    handle: async (call) => ({
+      status: 200,
+      body: await reads.schedules.get(nameOf(call), call.identity.tenant),
+    }),
   }),
   route({
     operationId: 'setSchedule',

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { GatewaySource } from '../adapters/gateway/gateway-source.ts';
 import { gatewaySettings } from '../adapters/gateway/settings.ts';
-import { type ConfiguredSchedule, ConfiguredSchedules } from '../adapters/schedules/configured-schedules.ts';
+import { ConfiguredSchedules } from '../adapters/schedules/configured-schedules.ts';
 import { ScheduleTicker } from '../adapters/schedules/schedule-ticker.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { UpstreamSource } from '../adapters/upstreams/upstream-source.ts';
@@ -106,7 +106,7 @@ function servicesOf(
     ...(ownPool ? [new RegisterOwnModels(env, ownPool, orchestrator)] : []),
     new AwaitServers(env, servers),
     new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),
-    new ConfiguredSchedules(orchestrator, config.schedules as readonly ConfiguredSchedule[]),
+    new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: config.schedules }),
     new ScheduleTicker({ env, logger, orchestrator }),
   ];
 }

@@ -4,7 +4,6 @@ import { access, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { gatewaySettings } from '../adapters/gateway/settings.ts';
 import { checkSchedules } from '../adapters/schedules/check.ts';
-import type { ConfiguredSchedule } from '../adapters/schedules/configured-schedules.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { Agents } from '../agents/agents.ts';
 import { checkTokenNeeded } from '../app/token-needed.ts';
@@ -62,7 +61,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     await refusalOf('backends.spools', () => checkSpools(settings)),
     await refusalOf('gateway', () => checkGateway(settings)),
     await refusalOf('agents', () => checkAgents(settings)),
-    await refusalOf('schedules', () => checkSchedules(config.schedules as readonly ConfiguredSchedule[])),
+    await refusalOf('schedules', () => checkSchedules(config.schedules, Date.now())),
   ];
   return [
     // A token file that cannot be read is met twice.

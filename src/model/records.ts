@@ -398,6 +398,3 @@ export function sessionName(id: string): Pick<SessionRecord, 'tenant' | 'id'> {
   const end = id.indexOf('~');
   return { tenant: id.slice(0, end), id: id.slice(end + 1) };
 }
-
-export const bodyBytes = (body: Body): number =>
-  typeof body === 'string' ? Buffer.byteLength(body) : body.bytes;

@@ -166,6 +166,13 @@ const NO_SESSION = {
 };
 const NO_POOL = { draining: undefined, drainBy: undefined, reload: undefined };
 const NO_BATCH = { name: undefined, tags: undefined };
+const NO_SCHEDULE = {
+  cron: undefined,
+  everyMs: undefined,
+  models: undefined,
+  last: undefined,
+  lastJob: undefined,
+};
 const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: undefined, registry: undefined };
 
 /** Adds the `undefined` fields that JSON has dropped, so that every record of a kind has one shape. */
@@ -190,7 +197,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   failed_dependency: (stored) => stored,
   erasure: (stored) => stored,
   wait_state: (stored) => stored,
-  schedule: (stored) => stored,
+  schedule: (stored) => ({ ...NO_SCHEDULE, ...stored }),
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -183,9 +183,8 @@ export class Orchestrator extends Service {
   }
 
   protected async onStart(): Promise<void> {
-    const { env, store, isCopy = false } = this.#parts;
+    const { env, store, isCopy = false, logger } = this.#parts;
     const { state } = this.#engine;
-    const { logger } = this.#parts;
     const events = { engine: this.#engine, loop: this.#loop, submissions: this.#submissions, logger };
     const recovered = await openInto(state, store, storeEvents(events), this.#clock.now());
     this.#clock.startAt(recovered.at, recovered.skewMs);

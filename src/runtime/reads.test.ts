@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { memoryBrain } from '../../test/fakes/memory-brain.ts';
-import type { ModelRegistration } from '../model/records.ts';
+import { DEFAULT_TENANT, type ModelRegistration } from '../model/records.ts';
 import { Medium } from '../stores/memory/memory.ts';
 import type { Reads } from './reads.ts';
 
@@ -39,10 +39,6 @@ const WAITING: Readonly<Record<string, (reads: Reads) => Promise<unknown>>> = {
   limits: (reads) => reads.limits(),
   keyLimits: (reads) => reads.keyLimits(),
   prices: (reads) => reads.prices(),
-  schedule: (reads) => reads.schedule('s'),
-  schedules: (reads) => reads.schedules(),
-  scheduleRecord: (reads) => reads.scheduleRecord(`${DEFAULT_TENANT}~s`),
-  scheduleRecords: (reads) => reads.scheduleRecords(),
   leases: (reads) => reads.leases('default'),
 };
 
@@ -57,7 +53,14 @@ const OF_SESSIONS: typeof WAITING = {
   list: (reads) => reads.sessions.list({ tenant: 'default' }),
 };
 
-for (const [name, read] of [...Object.entries(WAITING), ...Object.entries(OF_SESSIONS)]) {
+const OF_SCHEDULES: typeof WAITING = {
+  'schedules.get': (reads) => reads.schedules.get('s'),
+  'schedules.list': (reads) => reads.schedules.list(),
+  'schedules.record': (reads) => reads.schedules.record(`${DEFAULT_TENANT}~s`),
+  'schedules.records': (reads) => reads.schedules.records(),
+};
+
+for (const [name, read] of Object.entries({ ...WAITING, ...OF_SESSIONS, ...OF_SCHEDULES })) {
   test(`${name}: resolves once the state it has seen is durable, and not before`, async (t) => {
     const { orchestrator, hold } = await memoryBrain(t, {});
     const release = hold();

@@ -28,12 +28,10 @@ import type { LeaseView } from '../model/http/leases.ts';
 import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { RouteView } from '../model/http/routes.ts';
-import type { SchedulePage, ScheduleView } from '../model/http/schedules.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
-import { DEFAULT_TENANT, type ModelRecord, scoped } from '../model/records.ts';
-import type { ScheduleRecord } from '../model/schedule.ts';
+import { DEFAULT_TENANT, type ModelRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
@@ -47,7 +45,7 @@ import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } fro
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
 import { routeView } from './route-view.ts';
-import { schedulesAfter, scheduleView } from './schedule-view.ts';
+import { ScheduleReads } from './schedule-reads.ts';
 import { withErrors } from './sealed-errors.ts';
 import type { SessionArchive } from './session-archive.ts';
 import { SessionReads } from './session-reads.ts';
@@ -88,11 +86,13 @@ export class Reads {
   /** What was spent. */
   readonly usage: UsageReads;
   readonly sessions: SessionReads;
+  readonly schedules: ScheduleReads;
 
   constructor(parts: ReadsParts) {
     this.#parts = parts;
     this.usage = new UsageReads(parts);
     this.sessions = new SessionReads(parts);
+    this.schedules = new ScheduleReads(parts);
   }
 
   /** A job with its result, and with its payload if that is not a blob, from memory or history. */
@@ -268,30 +268,6 @@ export class Reads {
     return this.#whenDurable(
       about === undefined ? limits : limits.filter(({ scope }) => isScopeOf(scope, about)),
     );
-  }
-
-  schedule(name: string, tenant = DEFAULT_TENANT): Promise<ScheduleView> {
-    const record = this.#parts.engine.state.tables.schedule.get(scoped(tenant, name));
-    if (!record) throw new OrchdError('NOT_FOUND', `there is no schedule "${name}"`);
-    return this.#whenDurable(scheduleView(record, this.#parts.clock.now()));
-  }
-
-  /** A page of a tenant's schedules in the order of their names, from the one after `after` on. */
-  schedules(tenant = DEFAULT_TENANT, after = '', limit = 100): Promise<SchedulePage> {
-    const { clock, engine } = this.#parts;
-    const { page, next } = schedulesAfter(engine.state.tables.schedule.values(), tenant, after, limit);
-    const now = clock.now();
-    const schedules = page.map((record) => scheduleView(record, now));
-    return this.#whenDurable({ schedules, ...(next !== undefined && { next }) });
-  }
-
-  /** All schedules, or one, as the brain keeps them. */
-  scheduleRecords(): Promise<ScheduleRecord[]> {
-    return this.#whenDurable([...this.#parts.engine.state.tables.schedule.values()]);
-  }
-
-  scheduleRecord(id: string): Promise<ScheduleRecord | undefined> {
-    return this.#whenDurable(this.#parts.engine.state.tables.schedule.get(id));
   }
 
   prices(): Promise<readonly PriceSpec[]> {

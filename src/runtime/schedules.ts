@@ -1,6 +1,9 @@
 /** Sets and deletes schedules, and has their ticks decided. Which ticks are due is for adapters/schedules. */
-import type { Tick } from '../core/admission/schedules.ts';
+import type { Tick, TickDecision } from '../core/admission/schedules.ts';
+import type { Submission } from '../core/admission/submission.ts';
 import type { Engine } from '../core/engine/engine.ts';
+import type { SubmitAnswer } from '../core/engine/jobs.ts';
+import { OrchdError } from '../model/errors.ts';
 import type { ScheduleView, WrittenSchedule } from '../model/http/schedules.ts';
 import { scoped } from '../model/records.ts';
 import { type ScheduleRecord, tickJobId } from '../model/schedule.ts';
@@ -11,6 +14,7 @@ import type { Loop } from './loop.ts';
 import type { Caller } from './prepare.ts';
 import { scheduleSpec, scheduleView } from './schedule-view.ts';
 import type { Submissions } from './submissions.ts';
+import { isOvertaken, submittedOf } from './submit-answers.ts';
 
 /** Who sets a schedule. */
 export interface ScheduleSetter {
@@ -62,11 +66,32 @@ export class Schedules extends Commands {
   }
 
   /** Decides one tick of a schedule. Throws where its job is refused for a reason that passes. */
-  async tick(record: ScheduleRecord, { at, missed, isMissed = false }: DueTick): Promise<void> {
+  async tick(record: ScheduleRecord, due: DueTick): Promise<void> {
     const { tenant, name, setAt } = record;
-    const tick = { tenant, name, at, setAt, missed };
-    const request = isMissed ? undefined : { ...JSON.parse(record.request), ...tickFields(record, at) };
-    await this.#submissions.tick(request, callerOf({ ...record }), tick);
+    const { at, missed, isMissed = false } = due;
+    const caller = callerOf(record);
+    const prepared = isMissed ? undefined : await this.#prepared(record, at, caller);
+    const refusal = prepared instanceof OrchdError ? prepared : undefined;
+    const submission = prepared instanceof OrchdError ? undefined : prepared;
+    const tick = { tenant, name, at, setAt, missed, submission, refusal };
+    const reply = await this.loop.ask({ type: 'schedule-tick', tick });
+    const decision = reply as TickDecision<SubmitAnswer> | OrchdError;
+    if (!(decision instanceof OrchdError)) {
+      if (decision.submitted) this.#submissions.noteAnswer(submittedOf(decision.submitted), caller);
+      return;
+    }
+    if (submission && isOvertaken(decision, submission)) return this.tick(record, due);
+    throw decision;
+  }
+
+  /** The submission of a tick's job, or why it is refused for good. */
+  async #prepared(record: ScheduleRecord, at: number, caller: Caller): Promise<Submission | OrchdError> {
+    try {
+      return await this.#submissions.ready(requestOf(record, at), caller);
+    } catch (error) {
+      if (error instanceof OrchdError && !error.retriable) return error;
+      throw error;
+    }
   }
 
   #tell(id: string): void {
@@ -82,7 +107,7 @@ const callerOf = ({ tenant, by, models }: Pick<ScheduleSetter, 'tenant' | 'by' |
   models,
 });
 
-function tickFields({ name, request }: ScheduleRecord, at: number): Partial<SubmitRequest> {
-  const { tags } = JSON.parse(request) as { tags?: Record<string, string> };
-  return { job_id: tickJobId(name, at), tags: { ...tags, schedule: name } };
+function requestOf({ name, request }: ScheduleRecord, at: number): SubmitRequest {
+  const job = JSON.parse(request) as SubmitRequest;
+  return { ...job, job_id: tickJobId(name, at), tags: { ...job.tags, schedule: name } };
 }

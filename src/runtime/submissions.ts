@@ -3,7 +3,6 @@
  * decides.
  */
 
-import type { Tick, TickDecision } from '../core/admission/schedules.ts';
 import type { Submission } from '../core/admission/submission.ts';
 import type { KnownEnds } from '../core/attempts/dependencies.ts';
 import type { Engine } from '../core/engine/engine.ts';
@@ -112,7 +111,7 @@ export class Submissions {
     // Uses `then` because `await` would cost as much as the rest of this function, on the hot path of each submit.
     return submitting.then(
       (answer) => {
-        this.#notifyObserver(answer, caller);
+        this.noteAnswer(answer, caller);
         return answer;
       },
       (error: unknown) => {
@@ -126,7 +125,7 @@ export class Submissions {
   async submit(requests: readonly SubmitRequest[], caller: Caller): Promise<readonly SubmitOutcome[]> {
     try {
       const answers = await this.#submit(requests, caller);
-      for (const answer of answers) this.#notifyObserver(answer, caller);
+      for (const answer of answers) this.noteAnswer(answer, caller);
       return answers;
     } catch (error) {
       for (const _ of requests) this.noteRefusal(error, caller);
@@ -139,42 +138,13 @@ export class Submissions {
     prepare(request, caller, this.#newId, this.#parts.maxTries);
   }
 
-  /**
-   * Has a tick of a schedule decided, together with the submit of its job; without a request the tick is missed. A request
-   * that cannot be prepared makes a refused tick; a refusal that passes is thrown.
-   */
-  async tick(
-    request: SubmitRequest | undefined,
-    caller: Caller,
-    tick: Omit<Tick, 'submission' | 'refusal'>,
-  ): Promise<void> {
+  /** A request as the engine takes it, checked and stored: it must be sent to the engine in the turn in which this resolves. */
+  async ready(request: SubmitRequest, caller: Caller): Promise<Submission> {
     if (this.#parts.store.overloaded) throw new OrchdError('STORE_BUSY');
-    const prepared = request && (await this.#preparedTick(request, caller));
-    const refusal = prepared instanceof OrchdError ? prepared : undefined;
-    const submission = prepared instanceof OrchdError ? undefined : prepared;
-    const reply = await this.#parts.loop.ask({
-      type: 'schedule-tick',
-      tick: { ...tick, submission, refusal },
-    });
-    const decision = reply as TickDecision<SubmitAnswer> | OrchdError;
-    if (!(decision instanceof OrchdError)) {
-      if (decision.submitted) this.#notifyObserver(submittedOf(decision.submitted), caller);
-      return;
-    }
-    if (submission && isOvertaken(decision, submission)) return this.tick(request, caller, tick);
-    throw decision;
-  }
-
-  async #preparedTick(request: SubmitRequest, caller: Caller): Promise<Submission | OrchdError> {
-    try {
-      const ready = await this.#prepare(request, caller);
-      if (!('submission' in ready)) return ready;
-      await this.#recheckHistory([ready]);
-      return ready.submission;
-    } catch (error) {
-      if (error instanceof OrchdError && !error.retriable) return error;
-      throw error;
-    }
+    const ready = await this.#prepare(request, caller);
+    if (!('submission' in ready)) return ready;
+    await this.#recheckHistory([ready]);
+    return ready.submission;
   }
 
   /** Reports a refused submit to the observer; also called for submits that were refused before they came here. */
@@ -182,7 +152,8 @@ export class Submissions {
     if (error instanceof OrchdError) this.#parts.observer?.refused?.(error, caller);
   }
 
-  #notifyObserver(answer: SubmitOutcome, caller: Caller): void {
+  /** Reports the answer to a submit to the observer. */
+  noteAnswer(answer: SubmitOutcome, caller: Caller): void {
     const { observer, observed } = this.#parts;
     if (answer instanceof OrchdError) this.noteRefusal(answer, caller);
     else observer?.submitted?.(answer, uidOf(caller.tenant ?? DEFAULT_TENANT, answer.job_id), observed);

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { ConfiguredSchedules } from '../../src/adapters/schedules/configured-schedules.ts';
 import { ScheduleTicker } from '../../src/adapters/schedules/schedule-ticker.ts';
 import type { Cancel } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import type { WrittenSchedule } from '../../src/model/http/schedules.ts';
 import { DEFAULT_TENANT } from '../../src/model/records.ts';
@@ -59,7 +60,7 @@ async function ticking(
 async function decidedTo(orchestrator: Orchestrator, name: string, at: number): Promise<void> {
   const id = `${DEFAULT_TENANT}~${name}`;
   for (let turn = 0; turn < MAX_TURNS; turn++) {
-    const record = await orchestrator.reads.scheduleRecord(id);
+    const record = await orchestrator.reads.schedules.record(id);
     if (record && record.tickedTo >= at) return;
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -82,7 +83,7 @@ onStores('each tick is one job, over restarts and while no brain is there', LAST
   const clock = new HandClock();
   let orchestrator = await start(t, { data, backends: [] });
   await orchestrator.schedules.set('s', SECOND, ME);
-  const { tickedTo: from } = (await orchestrator.reads.scheduleRecords())[0]!;
+  const { tickedTo: from } = (await orchestrator.reads.schedules.records())[0]!;
   for (let round = 0; round < 4; round++) {
     const ticker = await ticking(t, orchestrator, clock);
     clock.pass(3000);
@@ -96,7 +97,7 @@ onStores('each tick is one job, over restarts and while no brain is there', LAST
   await ticking(t, orchestrator, clock);
   await decidedTo(orchestrator, 's', floor(clock.now));
   assert.deepEqual(await jobsOf(orchestrator, 's'), idsBetween('s', from, clock.now));
-  const { admitted } = await orchestrator.reads.schedule('s');
+  const { admitted } = await orchestrator.reads.schedules.get('s');
   assert.equal(admitted, idsBetween('s', from, clock.now).length);
 });
 
@@ -104,7 +105,7 @@ onStores('two leaders that follow each other decide each tick once', ['mariadb']
   const clock = new HandClock();
   const first = await start(t, { data, backends: [] });
   await first.schedules.set('s', SECOND, ME);
-  const { tickedTo: from } = (await first.reads.scheduleRecords())[0]!;
+  const { tickedTo: from } = (await first.reads.schedules.records())[0]!;
   await ticking(t, first, clock);
   clock.pass(4000);
   // The first one does not know yet that it is replaced, and goes on with its ticks.
@@ -126,7 +127,7 @@ onStores('what was missed is made up for by the rule of the schedule', LASTING, 
   await ticking(t, orchestrator, clock);
   const last = Math.floor(clock.now / 3_600_000) * 3_600_000;
   for (const name of ['none', 'last', 'all']) await decidedTo(orchestrator, name, last);
-  const views = (await orchestrator.reads.schedules()).schedules;
+  const views = (await orchestrator.reads.schedules.list()).schedules;
   const counts = Object.fromEntries(
     views.map(({ schedule, admitted, missed }) => [schedule, [admitted, missed]]),
   );
@@ -161,7 +162,7 @@ test('a full queue delays a tick and does not lose it; a changed schedule forget
   await decidedTo(orchestrator, 's', tick);
   assert.deepEqual(await jobsOf(orchestrator, 's'), [tickJobId('s', tick)]);
   await orchestrator.schedules.set('s', { ...SECOND, every_sec: 7200 }, ME);
-  assert.equal((await orchestrator.reads.schedule('s')).every_sec, 7200);
+  assert.equal((await orchestrator.reads.schedules.get('s')).every_sec, 7200);
 });
 
 test('the schedules of the configuration are set, changed and deleted with it, and keep their place while they are unchanged', async (t) => {
@@ -170,13 +171,13 @@ test('the schedules of the configuration are set, changed and deleted with it, a
   orchestrator.schedules.subscribe((id) => changed.push(id));
   const configure = async (...schedules: (WrittenSchedule & { name: string })[]): Promise<string[]> => {
     changed.length = 0;
-    await new ConfiguredSchedules(orchestrator, schedules).start();
+    await new ConfiguredSchedules({ clock: realEnv().clock, orchestrator, schedules }).start();
     return changed.map((id) => id.replace(`${DEFAULT_TENANT}~`, ''));
   };
   assert.deepEqual(await configure({ ...SECOND, name: 'a' }), ['a']);
   assert.deepEqual(await configure({ ...SECOND, name: 'a' }, { ...SECOND, name: 'b' }), ['b']);
   assert.deepEqual(await configure({ ...SECOND, name: 'b', every_sec: 60 }), ['a', 'b']);
-  const records = await orchestrator.reads.scheduleRecords();
+  const records = await orchestrator.reads.schedules.records();
   assert.deepEqual(
     records.map(({ name, everyMs, source }) => [name, everyMs, source]),
     [['b', 60_000, 'config']],

@@ -1,12 +1,12 @@
 /** Checks the schedules of a configuration without a brain, as their setting would. */
 import { tickProblem } from '../../kit/ticks.ts';
 import { OrchdError } from '../../model/errors.ts';
+import type { ConfiguredSchedule } from '../../model/http/schedules.ts';
 import { checkRequest } from '../../runtime/prepare.ts';
 import { scheduleSpec } from '../../runtime/schedule-view.ts';
-import type { ConfiguredSchedule } from './configured-schedules.ts';
 
 /** Throws INVALID_PARAMS with the field, such as `schedules[2].cron`. */
-export function checkSchedules(schedules: readonly ConfiguredSchedule[], now = Date.now()): void {
+export function checkSchedules(schedules: readonly ConfiguredSchedule[], now: number): void {
   const names = new Set<string>();
   for (const [at, { name, ...written }] of schedules.entries()) {
     const path = `schedules[${at}]`;

@@ -1,33 +1,34 @@
 /** Brings the schedules of the configuration into the store: changed ones are set, those that are gone are deleted. */
+import type { Clock } from '../../kit/env/env.ts';
 import { Service } from '../../kit/service.ts';
-import type { WrittenSchedule } from '../../model/http/schedules.ts';
+import type { ConfiguredSchedule } from '../../model/http/schedules.ts';
 import { DEFAULT_TENANT } from '../../model/records.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import { isSameSpec, scheduleSpec } from '../../runtime/schedule-view.ts';
 import { checkSchedules } from './check.ts';
 
-export type ConfiguredSchedule = WrittenSchedule & { readonly name: string };
-
 const SETTER = { tenant: DEFAULT_TENANT, by: 'config', source: 'config' } as const;
 
-export class ConfiguredSchedules extends Service {
-  readonly #orchestrator: Pick<Orchestrator, 'schedules' | 'reads'>;
-  readonly #schedules: readonly ConfiguredSchedule[];
+export interface ConfiguredSchedulesParts {
+  readonly clock: Clock;
+  readonly orchestrator: Pick<Orchestrator, 'schedules' | 'reads'>;
+  readonly schedules: readonly ConfiguredSchedule[];
+}
 
-  constructor(
-    orchestrator: Pick<Orchestrator, 'schedules' | 'reads'>,
-    schedules: readonly ConfiguredSchedule[],
-  ) {
+export class ConfiguredSchedules extends Service {
+  readonly #parts: ConfiguredSchedulesParts;
+
+  constructor(parts: ConfiguredSchedulesParts) {
     super();
-    this.#orchestrator = orchestrator;
-    this.#schedules = schedules;
+    this.#parts = parts;
   }
 
   protected async onStart(): Promise<void> {
-    checkSchedules(this.#schedules);
-    const { schedules, reads } = this.#orchestrator;
-    const records = (await reads.scheduleRecords()).filter(({ tenant }) => tenant === DEFAULT_TENANT);
-    const wanted = new Map(this.#schedules.map(({ name, ...written }) => [name, written]));
+    const { orchestrator, clock, schedules: configured } = this.#parts;
+    checkSchedules(configured, clock.now());
+    const { schedules, reads } = orchestrator;
+    const records = (await reads.schedules.records()).filter(({ tenant }) => tenant === DEFAULT_TENANT);
+    const wanted = new Map(configured.map(({ name, ...written }) => [name, written]));
     for (const { name, source } of records)
       if (source === 'config' && !wanted.has(name)) await schedules.remove(name, SETTER);
     for (const [name, written] of wanted) {

@@ -65,7 +65,7 @@ export class ScheduleTicker extends Service {
   protected async onStart(): Promise<void> {
     const { schedules, reads } = this.#parts.orchestrator;
     this.#unsubscribe = schedules.subscribe((id) => void this.#look(id));
-    for (const record of await reads.scheduleRecords()) this.#plan(record);
+    for (const record of await reads.schedules.records()) this.#plan(record);
     this.#wake();
   }
 
@@ -79,7 +79,7 @@ export class ScheduleTicker extends Service {
   async #look(id: string): Promise<void> {
     if (this.#atWork.has(id)) return void this.#changed.add(id);
     // A brain that has lost its store reads nothing any more; it is about to be stopped.
-    const record = await this.#parts.orchestrator.reads.scheduleRecord(id).catch(() => undefined);
+    const record = await this.#parts.orchestrator.reads.schedules.record(id).catch(() => undefined);
     if (this.#atWork.has(id)) return void this.#changed.add(id);
     if (record) this.#plan(record);
     else this.#forget(id);
@@ -138,7 +138,7 @@ export class ScheduleTicker extends Service {
   async #decide(planned: Planned): Promise<void> {
     const { orchestrator, env } = this.#parts;
     try {
-      const record = await orchestrator.reads.scheduleRecord(planned.id);
+      const record = await orchestrator.reads.schedules.record(planned.id);
       if (!record || record.setAt !== planned.setAt) return void this.#changed.add(planned.id);
       const { ticks, hasMissed, upTo } = dueTicks(record, planned.pattern, env.clock.now());
       if (ticks.length === 0 && upTo !== undefined)

@@ -52,8 +52,9 @@ export function setSchedule(
   if (problem) throw invalid(problem.field, problem.message);
   const counts = before ?? { admitted: 0, skipped: 0, refused: 0, missed: 0 };
   const { admitted, skipped, refused, missed } = counts;
+  const { cron, everyMs, timeZone, overlap, catchUp, request } = spec;
   const record: ScheduleRecord = {
-    ...spec,
+    ...{ cron, everyMs, timeZone, overlap, catchUp, request },
     ...{ v: 1, tenant, name, source, by, models, setAt: turn.now, tickedTo: turn.now },
     ...{ admitted, skipped, refused, missed, last: before?.last, lastJob: before?.lastJob },
   };

@@ -72,6 +72,8 @@ export const NamedSchedule = requestObject({
   ...SCHEDULE_FIELDS,
 });
 
+export type ConfiguredSchedule = Shape<typeof NamedSchedule>;
+
 export const ScheduleView = answerObject('Schedule', {
   schedule: Type.String({ description: 'Its name' }),
   cron: optional(Type.String()),

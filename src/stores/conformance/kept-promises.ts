@@ -9,7 +9,7 @@ import type { StorePromise } from './promises.ts';
 
 export const KEPT_PROMISES: readonly StorePromise[] = [
   [
-    'models, sessions, workers, limits, prices, routes and what was spent survive restarts and checkpoints unchanged',
+    'models, sessions, workers, limits, prices, routes, schedules and what was spent survive restarts and checkpoints unchanged',
     survive,
   ],
   ['a job that its route has sent on is at the same place after a restart', keepsItsPlace],
@@ -91,16 +91,26 @@ async function survive(fixture: StoreFixture): Promise<void> {
     opened.step({ type: 'route', id: `best-${round}`, steps: STEPS, by: `op ${round}` });
     opened.step({ type: 'route', id: 'changed', steps: STEPS.slice(0, round + 1), by: `op ${round}` });
     if (round > 0) opened.step({ type: 'drop-route', id: 'best-0', by: 'test' });
+    setSchedule(opened, `s${round}`);
+    if (round > 0) opened.step({ type: 'drop-schedule', order: { ...SCHEDULED, name: 's0' } });
     opened.finish(`j${round}`, { tokens: 10 });
     opened.step({ type: 'pool-order', id: 'p', order: { is: 'drain', deadlineMs: 10 }, by: `op ${round}` });
     const before = kept(opened);
     assert.deepEqual(routesOf(opened), ROUTES[round]);
+    assert.equal(opened.engine.state.tables.schedule.size, Math.max(1, round));
     if (round !== 1) await opened.store.checkpoint();
     opened = await reopen(fixture, opened);
     assert.deepEqual(kept(opened), before);
     assert.equal(opened.engine.state.catalog.find(`alias ${round}`)?.id, `m${round}`);
   }
   await opened.close();
+}
+
+const SCHEDULED = { tenant: 'default', source: 'api', by: 'test' } as const;
+
+function setSchedule(opened: Opened, name: string): void {
+  const spec = { everyMs: 1000, timeZone: 'UTC', overlap: 'skip', catchUp: 'all', request: '{}' } as const;
+  opened.step({ type: 'schedule', order: { ...SCHEDULED, name, models: ['m'], spec } });
 }
 
 const FAILED = { code: 'EXECUTION_FAILED', message: 'no', retriable: true } as const;
