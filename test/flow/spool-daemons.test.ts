@@ -9,6 +9,7 @@ import { ServiceList } from '../../src/kit/service-list.ts';
 import { Actor } from '../../src/spool/actor.ts';
 import { checkSpool } from '../../src/spool/invariants.ts';
 import { orderKill } from '../../src/spool/retry.ts';
+import type { SpoolKit } from '../fakes/spool-kit.ts';
 import { SETTINGS, SpoolServices } from './spool-services.ts';
 
 const env = realEnv();
@@ -173,26 +174,40 @@ test('the folders in tmp are removed under an agent: its jobs are not stuck with
   await site.has('incoming');
 });
 
-test('a job whose place is taken goes there when somebody has cleared it, while its agent lives', async (t) => {
-  const site = await SpoolServices.make(t);
-  const gate = Promise.withResolvers<void>();
-  await site.start(site.agent(functionHandler(() => gate.promise)));
-  await site.submit('job');
-  await site.until(
-    () => site.kit.lines.some(({ event }) => event?.to === 'in-progress'),
-    () => 'the job is begun',
-  );
-  site.kit.put('completed/succeeded/job', { 'note.txt': 'of a person' });
-  gate.resolve();
-  await site.until(
-    () => site.kit.lines.some(({ level }) => level === 'critical'),
-    () => 'the log says that its place is taken',
-  );
-  fs.rmSync(site.kit.path('completed/succeeded/job'), { recursive: true });
-  await site.has('completed/succeeded', 'job');
-  await site.has('incoming');
-  assert.deepEqual(await checkSpool(site.kit.spool), []);
-});
+const BAD_PLACES: Readonly<
+  Record<string, { spoil: (kit: SpoolKit) => void; mend: (kit: SpoolKit) => void }>
+> = {
+  'is taken': {
+    spoil: (kit) => kit.put('completed/succeeded/job', { 'note.txt': 'of a person' }),
+    mend: (kit) => fs.rmSync(kit.path('completed/succeeded/job'), { recursive: true }),
+  },
+  'is missing': {
+    spoil: (kit) => fs.rmdirSync(kit.path('completed/succeeded')),
+    mend: (kit) => fs.mkdirSync(kit.path('completed/succeeded')),
+  },
+};
+
+for (const [what, { spoil, mend }] of Object.entries(BAD_PLACES))
+  test(`a job whose place ${what} goes there when somebody has mended that, while its agent lives`, async (t) => {
+    const site = await SpoolServices.make(t);
+    const gate = Promise.withResolvers<void>();
+    await site.start(site.agent(functionHandler(() => gate.promise)));
+    await site.submit('job');
+    await site.until(
+      () => site.kit.lines.some(({ event }) => event?.to === 'in-progress'),
+      () => 'the job is begun',
+    );
+    spoil(site.kit);
+    gate.resolve();
+    await site.until(
+      () => site.kit.lines.some(({ level }) => level === 'critical'),
+      () => `the log says that its place ${what}`,
+    );
+    mend(site.kit);
+    await site.has('completed/succeeded', 'job');
+    await site.has('incoming');
+    assert.deepEqual(await checkSpool(site.kit.spool), []);
+  });
 
 test('an agent whose released locks are removed from tmp makes others', async (t) => {
   const site = await SpoolServices.make(t);

@@ -49,7 +49,7 @@ export class SpoolAgent extends Service {
   readonly #running = new Map<string, RunningJob>();
   /** Jobs that are being tried or run, each with the end of that. */
   readonly #inHand = new Map<string, Promise<void>>();
-  /** Jobs that have ended and whose place something else has, each with the next try. */
+  /** Jobs that have ended and whose place is missing, or something else's, each with the next try. */
   readonly #blocked = new Map<string, () => Promise<void>>();
   #actor: Actor | undefined;
   #reopening: Promise<void> | undefined;
