@@ -223,6 +223,18 @@ test('an agent whose released locks are removed from tmp makes others', async (t
   assert.equal(agent.id, before);
 });
 
+test('a lock of an agent that it does not know to have any more keeps no job from it', async (t) => {
+  const site = await SpoolServices.make(t);
+  const agent = await site.start(site.agent(echo));
+  // Whoever breaks a lock that is another one by now puts it back, and its agent may have released it in between.
+  const { hostname, self } = site.kit.spool.host;
+  const owner = JSON.stringify({ hostname, ...self, nonce: 'put back', actor: agent.id });
+  site.kit.put('incoming/job.lock', { 'owner.json': owner });
+  await site.submit('job');
+  await site.has('completed/succeeded', 'job');
+  await site.has('incoming');
+});
+
 test('a job whose function returns what is no JSON has failed', async (t) => {
   const site = await SpoolServices.make(t);
   const circle: Record<string, unknown> = {};

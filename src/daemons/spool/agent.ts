@@ -165,7 +165,7 @@ export class SpoolAgent extends Service {
 
   async #leave(actor: Actor, name: string, outcome: Exclude<LoadOutcome, { is: 'loaded' }>): Promise<void> {
     const { timers } = this.#options.env;
-    if (outcome.is === 'locked') await this.#leaveLocked(name);
+    if (outcome.is === 'locked') await this.#leaveLocked(actor, name);
     else if (outcome.is === 'refused') this.#incoming.keep(name, outcome.why);
     else if (outcome.is === 'unsettled')
       this.#cancels.push(timers.after(outcome.waitMs, () => this.#tryAgain(name)));
@@ -176,10 +176,14 @@ export class SpoolAgent extends Service {
     }
   }
 
-  /** A lock that went while the job was being looked at was noticed by nobody. */
-  async #leaveLocked(name: string): Promise<void> {
+  /**
+   * A lock that went while the job was being looked at was noticed by nobody. One of this agent's own was released while
+   * somebody had it aside, who has put it back: nobody else would remove it.
+   */
+  async #leaveLocked(actor: Actor, name: string): Promise<void> {
     const { env, spool } = this.#options;
     this.#incoming.keep(name);
+    if (!this.#blocked.has(name)) await releaseOwnLock(actor, name);
     if (!(await env.disk.lstat(lockPath(spool.paths, name)))) this.#tryAgain(name);
   }
 
