@@ -78,21 +78,24 @@ export class IncomingJobs {
   async follow(signal: AbortSignal): Promise<void> {
     let watched: { readonly watch: FolderWatch; readonly identity: string } | undefined;
     let relistAt = 0;
-    while (!signal.aborted) {
-      const { clock } = this.#env;
-      if (clock.monotonic() >= relistAt) {
-        const startedAt = clock.monotonic();
-        watched = await this.#rewatched(watched);
-        await this.#list();
-        const tookMs = clock.monotonic() - startedAt;
-        const pauseMs = watched?.watch.isWatching ? RELIST_MS : UNWATCHED_RELIST_MS;
-        relistAt = clock.monotonic() + Math.max(pauseMs, REST_PER_LISTING * tookMs);
+    try {
+      while (!signal.aborted) {
+        const { clock } = this.#env;
+        if (clock.monotonic() >= relistAt) {
+          const startedAt = clock.monotonic();
+          watched = await this.#rewatched(watched);
+          await this.#list();
+          const tookMs = clock.monotonic() - startedAt;
+          const pauseMs = watched?.watch.isWatching ? RELIST_MS : UNWATCHED_RELIST_MS;
+          relistAt = clock.monotonic() + Math.max(pauseMs, REST_PER_LISTING * tookMs);
+        }
+        if (watched) await watched.watch.wait(signal);
+        else await new Promise<void>((resolve) => void this.#env.timers.after(UNWATCHED_RELIST_MS, resolve));
+        this.#takeNoted();
       }
-      if (watched) await watched.watch.wait(signal);
-      else await new Promise<void>((resolve) => void this.#env.timers.after(UNWATCHED_RELIST_MS, resolve));
-      this.#takeNoted();
+    } finally {
+      watched?.watch.close();
     }
-    watched?.watch.close();
   }
 
   /** A watch of the folder that has the name now: somebody may have removed and made it again. */
