@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { functionHandler, type JobHandler } from '../../src/daemons/spool/handler.ts';
+import type { Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { poll } from '../../src/kit/poll.ts';
 import { ServiceList } from '../../src/kit/service-list.ts';
@@ -26,6 +27,30 @@ test('jobs that are dropped by a rename or made in place are run, and their resu
   assert.deepEqual(site.json('completed/succeeded/by hand/result.json'), { answer: { by: 'hand' } });
   const { status, attempt, 'schema-version': version } = site.json('completed/succeeded/after/job.json');
   assert.deepEqual([status, attempt, version], ['succeeded', 1, '1.0.0']);
+});
+
+test('an agent keeps nothing of the timers for jobs that were made in place and have ended', async (t) => {
+  let cancelled = 0;
+  const timers: Timers = {
+    ...env.timers,
+    after: (ms, run) => {
+      const cancel = env.timers.after(ms, run);
+      return () => {
+        cancelled++;
+        cancel();
+      };
+    },
+  };
+  const settings = { ...SETTINGS.settings, settleMs: 300 };
+  const site = await SpoolServices.make(t, { env: { ...env, timers }, settings });
+  const agent = await site.start(site.agent(echo));
+  const names = Array.from({ length: 30 }, (_, n) => `made-${n}`);
+  for (const name of names) site.kit.put(`incoming/${name}`, { 'prompt.json': '{}' });
+  await site.has('completed/succeeded', ...names);
+  await site.has('incoming');
+  cancelled = 0;
+  await agent.stop();
+  assert.ok(cancelled < names.length, `${cancelled} timers were cancelled at the stop`);
 });
 
 test('a job that fails is queued again while it has retries, and is killed then', async (t) => {
