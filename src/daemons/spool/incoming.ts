@@ -122,9 +122,13 @@ export class IncomingJobs {
     if (this.#waiting.size > 0) this.#onNews();
   }
 
-  /** Names come and go without telling which: one that is gone is found to be so when it is tried. */
+  /**
+   * Names come and go without telling which: one that is gone is found to be so when it is tried. A job that was refused
+   * waits for the next listing: the try itself has made and removed its lock, and may have moved it there and back.
+   */
   #onNotification(name: string): void {
     const job = jobOfLock(name);
+    if (this.#known.get(job ?? name)?.refusedWhy !== undefined) return;
     if (job === undefined) this.add(name);
     else if (this.#known.has(job)) this.add(job);
   }
