@@ -21,8 +21,8 @@ unlock() { # JOB NONCE: moves the lock aside, and removes it if it is ours
 }
 run() { # JOB COMMAND
   waiting=$spool/incoming/$1 job=$mine/$1 name=$1 && shift
-  status=$(field "$waiting" status) version=$(field "$waiting" schema-version)
-  [ "${status:-queued}${version:-1.0.0}" = queued1.0.0 ] && mkdir -p "$mine" && mv -T "$waiting" "$job" 2>/dev/null &&
+  [ ! -e "$waiting/job.json" ] || [ "$(field "$waiting" status)$(field "$waiting" schema-version)" = queued1.0.0 ] || return 0
+  mkdir -p "$mine" && mv -T "$waiting" "$job" 2>/dev/null &&
     sync "$spool/incoming" "$spool/in-progress" "$mine" && change "$job" queued in-progress || return 0
   end=succeeded
   [ -e "$job/result.json" ] || { "$@" <"$job/prompt.json" >"$job/result.json.tmp" && sync "$job/result.json.tmp" && mv "$job/result.json.tmp" "$job/result.json"; } || end=failed
@@ -31,7 +31,7 @@ run() { # JOB COMMAND
 }
 for prompt in "$spool"/incoming/*/prompt.json; do
   folder=${prompt%/prompt.json} && name=${folder##*/} key=$(nonce) && lock=$spool/tmp/$id-$key
-  [ "$name" != '*' ] && [ ! -L "$folder" ] && [ "$name" = "${name%.lock}" ] && [ -z "$(find "$folder.lock" "$spool"/completed/*/"$name" "$spool/jobs/stale/$name" -maxdepth 0 2>/dev/null)" ] || continue
+  [ "$name" != '*' ] && [ ! -L "$folder" ] && [ ! -L "$prompt" ] && [ -f "$prompt" ] && [ "$name" = "${name%.lock}" ] && [ -z "$(find "$folder.lock" "$spool"/completed/*/"$name" "$spool/jobs/stale/$name" -maxdepth 0 2>/dev/null)" ] || continue
   mkdir "$lock" && printf '{"hostname":"%s","boot":"%s","pid":%d,"start":"%s","namespace":"%s","nonce":"%s","actor":"%s"}\n' "$(hostname)" "$boot" $$ "$start" "$(readlink /proc/self/ns/pid)" "$key" "$id" >"$lock/owner.json"
   if mv -T "$lock" "$folder.lock" 2>/dev/null; then run "$name" "$@"; unlock "$name" "$key"; else rm -r "$lock"; fi
 done

@@ -43,6 +43,19 @@ def lifecycle(folder):
         return {"status": "queued", "schema-version": "1.0.0", "retry_count": 0, "max_retries": 3}
 
 
+def is_plain(path):
+    return path.is_file() and not path.is_symlink()
+
+
+def is_queued(folder):
+    try:
+        json.loads((folder / "prompt.json").read_bytes())
+        job = lifecycle(folder)
+        return job["schema-version"] == "1.0.0" and job["status"] == "queued"
+    except (ValueError, LookupError, TypeError):
+        return False  # half written, or of another kind: left to whoever wrote it
+
+
 def change(folder, job, to):
     moves, attempt = job.get("moves", 0) + 1, job.get("attempt", 0) + (to == "in-progress")
     line = {"n": moves, "at": time.strftime("%FT%TZ", time.gmtime()), "from": job["status"], "to": to, "actor": ID, "attempt": attempt}
@@ -92,8 +105,7 @@ def heartbeat(stop):
 
 def run(name):
     waiting, folder = SPOOL / "incoming" / name, MINE / name
-    found = lifecycle(waiting)
-    if found.get("schema-version") != "1.0.0" or found["status"] != "queued":
+    if not is_queued(waiting):
         return
     MINE.mkdir(exist_ok=True)
     os.rename(waiting, folder)  # from here on the job is ours
@@ -115,7 +127,7 @@ def run(name):
 
 
 for path in sorted((SPOOL / "incoming").iterdir()):
-    is_job = path.suffix != ".lock" and not path.is_symlink() and (path / "prompt.json").is_file()
+    is_job = path.suffix != ".lock" and not path.is_symlink() and is_plain(path / "prompt.json")
     if not is_job or path.with_name(path.name + ".lock").exists() or any((place / path.name).exists() for place in BUSY):
         continue
     nonce = lock(path.name)

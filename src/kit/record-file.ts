@@ -3,7 +3,7 @@
  * their own ids and the processes they have started.
  */
 import { dirname } from 'node:path';
-import type { Disk, Env } from './env/env.ts';
+import { type Disk, diskErrorCode, type Env } from './env/env.ts';
 import { readWholeFile, type WriteOptions, writeWholeFile } from './whole-file.ts';
 
 /** No record is this long: a longer file is read only in part, and so fails to parse. */
@@ -17,7 +17,33 @@ export async function readRecord<T extends object>(
   path: string,
   isRecord: (value: unknown) => value is T,
 ): Promise<T | undefined> {
-  const bytes = await readWholeFile(disk, path, MAX_RECORD_BYTES);
+  return recordIn(await readWholeFile(disk, path, MAX_RECORD_BYTES), isRecord);
+}
+
+/** What an open for plain files fails with at a link, a pipe, a device and a folder. */
+const NOT_PLAIN: ReadonlySet<string | undefined> = new Set(['ELOOP', 'ENXIO', 'EINVAL', 'EISDIR']);
+
+/** Whether the open of a plain file has failed because it is none. */
+export const isNotPlain = (error: unknown): boolean => NOT_PLAIN.has(diskErrorCode(error));
+
+/** As readRecord, where a foreign program may have put anything: a link is not followed, and a pipe is not waited for. */
+export async function readPlainFileRecord<T extends object>(
+  disk: Disk,
+  path: string,
+  isRecord: (value: unknown) => value is T,
+): Promise<T | undefined> {
+  try {
+    return recordIn(await readWholeFile(disk, path, MAX_RECORD_BYTES, 'plain'), isRecord);
+  } catch (error) {
+    if (isNotPlain(error)) return undefined;
+    throw error;
+  }
+}
+
+function recordIn<T extends object>(
+  bytes: Buffer | undefined,
+  isRecord: (value: unknown) => value is T,
+): T | undefined {
   if (!bytes) return undefined;
   try {
     const value: unknown = JSON.parse(bytes.toString());

@@ -54,9 +54,10 @@ export async function readWholeFile(
   disk: Disk,
   path: string,
   maxBytes = Number.POSITIVE_INFINITY,
+  mode: 'read' | 'plain' = 'read',
 ): Promise<Buffer | undefined> {
   try {
-    const file = await disk.open(path, 'read');
+    const file = await disk.open(path, mode);
     try {
       return await file.read(0, Math.min(await file.size(), maxBytes));
     } finally {

@@ -107,6 +107,14 @@ const BAD_FOLDERS: Readonly<Record<string, { put: (kit: SpoolKit) => void; says:
     put: (kit) => kit.put('incoming/bad', { ...PROMPT, 'job.json': '{"status":"que' }),
     says: /^UNREADABLE_JOB: job.json is not JSON/,
   },
+  'a job.json that is nested too deep to be written again': {
+    put: (kit) => {
+      const deep = `${'{"1":'.repeat(50_000)}1${'}'.repeat(50_000)}`;
+      const job = `{"schema-version":"1.0.0","status":"queued","mine":${deep}}`;
+      kit.put('incoming/bad', { ...PROMPT, 'job.json': job });
+    },
+    says: /^UNREADABLE_JOB: job.json is nested or filled too far: too deep/,
+  },
   'a job.json of a newer version': {
     put: (kit) =>
       kit.put('incoming/bad', { ...PROMPT, 'job.json': '{"schema-version":"9.0.0","status":{}}' }),

@@ -23,7 +23,7 @@ import type { SpoolStatus } from './states.ts';
 /** `stale` is only for jobs of a brain, which decides about them. */
 export type EndStatus = Extract<SpoolStatus, 'succeeded' | 'failed' | 'killed' | 'stale'>;
 
-/** `lost`: the job is not this agent's any more. `blocked`: something else lies where the job should go. */
+/** `lost`: the job is not this agent's any more. `blocked`: the place for it is missing, or has something else of its name. */
 export type CommitOutcome = 'committed' | 'lost' | 'blocked';
 
 /** Step 1. */
@@ -64,8 +64,11 @@ async function place(agent: Actor, { runtime }: Envelope, lifecycle: Lifecycle):
   try {
     await env.disk.rename(runtime.folder, join(target, runtime.name));
   } catch (error) {
-    if (!isTaken(error)) throw error;
-    agent.logger.critical('a job cannot be moved to its place: its name is taken there', {
+    // Somebody may have removed the place: the job is still this agent's, and nobody else may move it.
+    const isKept = isMissing(error) && (await env.disk.lstat(runtime.folder)) !== undefined;
+    if (!isTaken(error) && !isKept) throw error;
+    const why = isTaken(error) ? 'its name is taken there' : 'there is no such folder';
+    agent.logger.critical(`a job cannot be moved to its place: ${why}`, {
       job_id: runtime.name,
       to: target,
     });

@@ -35,6 +35,13 @@ test('another version is told from what cannot be read, whatever else is in it',
   for (const text of bad) assert.equal(parseLifecycle(text, 3).is, 'unreadable', text);
 });
 
+test('a job.json that is nested so deep that it could not be written again is not read', () => {
+  const nested = (field: string): string =>
+    `{"schema-version":"1.0.0","status":"queued","${field}":${'{"1":'.repeat(50_000)}1${'}'.repeat(50_000)}}`;
+  for (const field of ['mine', 'reason'])
+    assert.equal(parseLifecycle(nested(field), 3).is, 'unreadable', field);
+});
+
 test('a reason that is no text is read as one', () => {
   const read = { '"why"': 'why', null: undefined, '{"exit":3}': '{"exit":3}' };
   for (const [written, reason] of Object.entries(read)) {

@@ -1,4 +1,5 @@
 /** A job in memory: what was asked, how far it is, and what only this process knows of it. */
+import { excessOf } from '../kit/depth.ts';
 import { isObject } from '../kit/record-file.ts';
 import type { Lock } from './lock.ts';
 import { isSpoolStatus, type SpoolStatus } from './states.ts';
@@ -80,6 +81,9 @@ export function parseLifecycle(text: string, maxRetries: number): ReadLifecycle 
   const version = found['schema-version'];
   if (typeof version !== 'string') return { is: 'unreadable', why: 'job.json has no schema-version' };
   if (version !== SCHEMA_VERSION) return { is: 'unknown version', version };
+  // What could not be written again would stop every daemon that moves the job.
+  const excess = excessOf(found);
+  if (excess) return { is: 'unreadable', why: `job.json is nested or filled too far: ${excess}` };
   const { status } = found;
   if (!isSpoolStatus(status)) return { is: 'unreadable', why: 'job.json has no known status' };
   const counts = {

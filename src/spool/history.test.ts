@@ -44,3 +44,9 @@ test('a history with a change that is not allowed, or that leads elsewhere, is w
   );
   assert.match(historyProblem(text(...WHOLE), { status: 'killed', moves: 3 }) ?? '', /change 3 leads/);
 });
+
+test('the number of changes in a job.json may be anything: a history of few lines is read at once', () => {
+  const count = Number.MAX_SAFE_INTEGER;
+  assert.deepEqual(moves(text(...WHOLE), 'queued', count), ['1 in-progress a', '2 stale w', '3 queued m']);
+  assert.equal(historyProblem(text(...WHOLE), { status: 'queued', moves: count }), undefined);
+});

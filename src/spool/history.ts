@@ -27,12 +27,14 @@ export function historyOf(
 ): HistoryLine[] {
   const lines = linesByNumber(text);
   const history: HistoryLine[] = [];
-  /** The status that the change before led to; undefined behind a gap. */
-  let led: SpoolStatus | undefined = status;
-  for (let n = moves; n > 0; n--) {
+  /** The change that the next line is expected to be, and the status that it led to; undefined behind a gap. */
+  let [expected, led]: [number, SpoolStatus | undefined] = [moves, status];
+  // Not every number up to `moves`: that is whatever somebody has written there.
+  for (const n of [...lines.keys()].filter((each) => each <= moves).sort((a, b) => b - a)) {
+    if (n !== expected) led = undefined;
     const line = lines.get(n)?.findLast(({ to }) => led === undefined || to === led);
     if (line) history.unshift(line);
-    led = line?.from;
+    [expected, led] = [n - 1, line?.from];
   }
   return history;
 }
@@ -63,10 +65,12 @@ function linesByNumber(text: string): Map<number, HistoryLine[]> {
   return lines;
 }
 
+const isNumber = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) > 0;
+
 function parsedLine(text: string): HistoryLine | undefined {
   try {
     const value = JSON.parse(text) as Partial<HistoryLine> | null;
-    const isLine = typeof value?.n === 'number' && isSpoolStatus(value.from) && isSpoolStatus(value.to);
+    const isLine = isNumber(value?.n) && isSpoolStatus(value?.from) && isSpoolStatus(value?.to);
     return isLine ? (value as HistoryLine) : undefined;
   } catch {
     return undefined;

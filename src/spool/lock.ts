@@ -14,7 +14,15 @@ import type { Actor } from './actor.ts';
 import { textOf } from './actor.ts';
 import { lockPath, OWNER_FILE } from './layout.ts';
 import { isOwnerRecord, type OwnerRecord } from './owner.ts';
-import { isMissing, isTaken, readPlainRecord, removeTree, rewritten, writeNew } from './plain-files.ts';
+import {
+  isMissing,
+  isTaken,
+  orRemoved,
+  readPlainRecord,
+  removeTree,
+  rewritten,
+  writeNew,
+} from './plain-files.ts';
 
 export interface Lock {
   readonly job: string;
@@ -43,10 +51,13 @@ export async function acquireLock(actor: Actor, job: string): Promise<Lock | und
 async function makeLock(actor: Actor, owner: string): Promise<string> {
   const { disk } = actor.spool.env;
   const spare = actor.spareLocks.pop();
-  if (spare !== undefined && (await rewritten(disk, join(spare, OWNER_FILE), owner))) return spare;
+  if (spare !== undefined) {
+    const isRewritten = await orRemoved(disk, spare, () => rewritten(disk, join(spare, OWNER_FILE), owner));
+    if (isRewritten) return spare;
+  }
   const made = actor.temporary('lock');
   await disk.makeNewFolder(made);
-  await writeNew(disk, join(made, OWNER_FILE), owner, { isSynced: false });
+  await orRemoved(disk, made, () => writeNew(disk, join(made, OWNER_FILE), owner, { isSynced: false }));
   return made;
 }
 

@@ -157,6 +157,16 @@ export async function removeTree(disk: Disk, path: string): Promise<void> {
   await disk.removeFolder(path);
 }
 
+/** Fills a folder, or removes it: tries that a full disk refuses must not add up. */
+export async function orRemoved<T>(disk: Disk, folder: string, fill: () => Promise<T>): Promise<T> {
+  try {
+    return await fill();
+  } catch (error) {
+    await removeTree(disk, folder).catch(() => undefined);
+    throw error;
+  }
+}
+
 /** What is in a folder; nothing where there is no such folder. */
 export async function entriesIn(disk: Disk, folder: string): Promise<DiskEntry[]> {
   const entries: DiskEntry[] = [];

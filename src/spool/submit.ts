@@ -7,7 +7,7 @@ import { OrchdError } from '../model/errors.ts';
 import { type Actor, textOf } from './actor.ts';
 import { freshLifecycle, type Lifecycle } from './envelope.ts';
 import { jobFiles, nameProblem, type PublicPlace } from './layout.ts';
-import { isTaken, removeTree, writeNew } from './plain-files.ts';
+import { isTaken, orRemoved, writeNew } from './plain-files.ts';
 import type { SpoolStatus } from './states.ts';
 
 export interface NewSpoolJob {
@@ -47,21 +47,20 @@ async function drop(
   if (problem !== undefined)
     throw new OrchdError('INVALID_PARAMS', `"${name}" is no name of a job: ${problem}`);
   const made = actor.temporary('job');
-  await env.disk.makeNewFolder(made);
-  const files = jobFiles(made);
-  await writeNew(env.disk, files.prompt, `${promptText}\n`, { isSynced: true });
-  if (lifecycle) {
-    const job = { ...freshLifecycle(settings.maxRetries), ...lifecycle, status: STATUS_IN[place] };
-    await writeNew(env.disk, files.job, textOf(job), { isSynced: true });
-  }
-  await env.disk.syncFolder(made);
   const target = paths.places[place];
-  try {
-    await env.disk.rename(made, join(target, name));
-  } catch (error) {
-    await removeTree(env.disk, made);
-    if (isTaken(error)) throw new OrchdError('JOB_CONFLICT', `there is a job "${name}" in this spool`);
-    throw error;
-  }
+  await env.disk.makeNewFolder(made);
+  await orRemoved(env.disk, made, async () => {
+    const files = jobFiles(made);
+    await writeNew(env.disk, files.prompt, `${promptText}\n`, { isSynced: true });
+    if (lifecycle) {
+      const job = { ...freshLifecycle(settings.maxRetries), ...lifecycle, status: STATUS_IN[place] };
+      await writeNew(env.disk, files.job, textOf(job), { isSynced: true });
+    }
+    await env.disk.syncFolder(made);
+    await env.disk.rename(made, join(target, name)).catch((error: unknown) => {
+      if (isTaken(error)) throw new OrchdError('JOB_CONFLICT', `there is a job "${name}" in this spool`);
+      throw error;
+    });
+  });
   await syncs.sync(join(made, '..'), target);
 }

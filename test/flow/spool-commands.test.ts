@@ -57,6 +57,41 @@ test('a prompt.json that became a link after the claim is not followed', async (
   assert.deepEqual(await handler(job), { ok: false, reason: 'prompt.json is a link' });
 });
 
+const EXITED = { why: 'exit', code: 0, signal: null, stderr_tail: '', ended_at: 1 };
+
+/** What a person or a command may have left in the place of `run-1`, in a folder of a dead agent. */
+const FORGED_RUNS: Readonly<Record<string, (run: string, outside: string) => void>> = {
+  'a link': (run, outside) => {
+    fs.writeFileSync(join(outside, 'exit.json'), JSON.stringify(EXITED));
+    fs.symlinkSync(outside, run);
+  },
+  'a folder with a link as the output': (run, outside) => {
+    fs.mkdirSync(run);
+    fs.writeFileSync(join(run, 'exit.json'), JSON.stringify(EXITED));
+    fs.symlinkSync(join(outside, 'stdout'), join(run, 'stdout'));
+  },
+  'a folder without an output': (run) => {
+    fs.mkdirSync(run);
+    fs.writeFileSync(join(run, 'exit.json'), JSON.stringify(EXITED));
+  },
+  'a folder with an output that is not the JSON which it was': (run) => {
+    fs.mkdirSync(run);
+    fs.writeFileSync(join(run, 'exit.json'), JSON.stringify({ ...EXITED, is_json: true }));
+    fs.writeFileSync(join(run, 'stdout'), '{"half":');
+  },
+};
+
+for (const [what, forge] of Object.entries(FORGED_RUNS))
+  test(`${what} in the place of a run is not taken for the end of a job`, { timeout: 20_000 }, async (t) => {
+    const { kit } = await SpoolSite.make(t);
+    const [folder, outside] = [kit.path('in-progress/agent/job'), kit.path('../outside')];
+    for (const path of [folder, outside]) fs.mkdirSync(path, { recursive: true });
+    fs.writeFileSync(join(outside, 'stdout'), 'a secret');
+    forge(join(folder, 'run-1'), outside);
+    const runs = new CommandRuns({ env: realEnv(), spool: kit.spool, spoolId: 'id' });
+    assert.match((await runs.look('watchdog', folder, 1)).is, /^(none|lost)$/);
+  });
+
 test('a command that fails after its agent was killed is a failed try', { timeout: 120_000 }, async (t) => {
   const site = await SpoolSite.make(t);
   const gate = join(site.kit.folder, '..', 'gate');

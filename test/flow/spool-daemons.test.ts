@@ -3,12 +3,14 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { test } from 'node:test';
 import { functionHandler, type JobHandler } from '../../src/daemons/spool/handler.ts';
+import type { Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { poll } from '../../src/kit/poll.ts';
 import { ServiceList } from '../../src/kit/service-list.ts';
 import { Actor } from '../../src/spool/actor.ts';
 import { checkSpool } from '../../src/spool/invariants.ts';
 import { orderKill } from '../../src/spool/retry.ts';
+import type { SpoolKit } from '../fakes/spool-kit.ts';
 import { SETTINGS, SpoolServices } from './spool-services.ts';
 
 const env = realEnv();
@@ -25,6 +27,30 @@ test('jobs that are dropped by a rename or made in place are run, and their resu
   assert.deepEqual(site.json('completed/succeeded/by hand/result.json'), { answer: { by: 'hand' } });
   const { status, attempt, 'schema-version': version } = site.json('completed/succeeded/after/job.json');
   assert.deepEqual([status, attempt, version], ['succeeded', 1, '1.0.0']);
+});
+
+test('an agent keeps nothing of the timers for jobs that were made in place and have ended', async (t) => {
+  let cancelled = 0;
+  const timers: Timers = {
+    ...env.timers,
+    after: (ms, run) => {
+      const cancel = env.timers.after(ms, run);
+      return () => {
+        cancelled++;
+        cancel();
+      };
+    },
+  };
+  const settings = { ...SETTINGS.settings, settleMs: 300 };
+  const site = await SpoolServices.make(t, { env: { ...env, timers }, settings });
+  const agent = await site.start(site.agent(echo));
+  const names = Array.from({ length: 30 }, (_, n) => `made-${n}`);
+  for (const name of names) site.kit.put(`incoming/${name}`, { 'prompt.json': '{}' });
+  await site.has('completed/succeeded', ...names);
+  await site.has('incoming');
+  cancelled = 0;
+  await agent.stop();
+  assert.ok(cancelled < names.length, `${cancelled} timers were cancelled at the stop`);
 });
 
 test('a job that fails is queued again while it has retries, and is killed then', async (t) => {
@@ -173,26 +199,40 @@ test('the folders in tmp are removed under an agent: its jobs are not stuck with
   await site.has('incoming');
 });
 
-test('a job whose place is taken goes there when somebody has cleared it, while its agent lives', async (t) => {
-  const site = await SpoolServices.make(t);
-  const gate = Promise.withResolvers<void>();
-  await site.start(site.agent(functionHandler(() => gate.promise)));
-  await site.submit('job');
-  await site.until(
-    () => site.kit.lines.some(({ event }) => event?.to === 'in-progress'),
-    () => 'the job is begun',
-  );
-  site.kit.put('completed/succeeded/job', { 'note.txt': 'of a person' });
-  gate.resolve();
-  await site.until(
-    () => site.kit.lines.some(({ level }) => level === 'critical'),
-    () => 'the log says that its place is taken',
-  );
-  fs.rmSync(site.kit.path('completed/succeeded/job'), { recursive: true });
-  await site.has('completed/succeeded', 'job');
-  await site.has('incoming');
-  assert.deepEqual(await checkSpool(site.kit.spool), []);
-});
+const BAD_PLACES: Readonly<
+  Record<string, { spoil: (kit: SpoolKit) => void; mend: (kit: SpoolKit) => void }>
+> = {
+  'is taken': {
+    spoil: (kit) => kit.put('completed/succeeded/job', { 'note.txt': 'of a person' }),
+    mend: (kit) => fs.rmSync(kit.path('completed/succeeded/job'), { recursive: true }),
+  },
+  'is missing': {
+    spoil: (kit) => fs.rmdirSync(kit.path('completed/succeeded')),
+    mend: (kit) => fs.mkdirSync(kit.path('completed/succeeded')),
+  },
+};
+
+for (const [what, { spoil, mend }] of Object.entries(BAD_PLACES))
+  test(`a job whose place ${what} goes there when somebody has mended that, while its agent lives`, async (t) => {
+    const site = await SpoolServices.make(t);
+    const gate = Promise.withResolvers<void>();
+    await site.start(site.agent(functionHandler(() => gate.promise)));
+    await site.submit('job');
+    await site.until(
+      () => site.kit.lines.some(({ event }) => event?.to === 'in-progress'),
+      () => 'the job is begun',
+    );
+    spoil(site.kit);
+    gate.resolve();
+    await site.until(
+      () => site.kit.lines.some(({ level }) => level === 'critical'),
+      () => `the log says that its place ${what}`,
+    );
+    mend(site.kit);
+    await site.has('completed/succeeded', 'job');
+    await site.has('incoming');
+    assert.deepEqual(await checkSpool(site.kit.spool), []);
+  });
 
 test('an agent whose released locks are removed from tmp makes others', async (t) => {
   const site = await SpoolServices.make(t);
@@ -206,6 +246,18 @@ test('an agent whose released locks are removed from tmp makes others', async (t
   await site.submit('second');
   await site.has('completed/succeeded', 'first', 'second');
   assert.equal(agent.id, before);
+});
+
+test('a lock of an agent that it does not know to have any more keeps no job from it', async (t) => {
+  const site = await SpoolServices.make(t);
+  const agent = await site.start(site.agent(echo));
+  // Whoever breaks a lock that is another one by now puts it back, and its agent may have released it in between.
+  const { hostname, self } = site.kit.spool.host;
+  const owner = JSON.stringify({ hostname, ...self, nonce: 'put back', actor: agent.id });
+  site.kit.put('incoming/job.lock', { 'owner.json': owner });
+  await site.submit('job');
+  await site.has('completed/succeeded', 'job');
+  await site.has('incoming');
 });
 
 test('a job whose function returns what is no JSON has failed', async (t) => {

@@ -197,10 +197,12 @@ test('[FARRO-4] a job whose status is not queued is not claimed, and its lock is
   );
 });
 
-for (const agent of [
+const EXAMPLES = [
   ['sh', 'spool-agent.sh'],
   ['python3', 'spool_agent.py'],
-] as const)
+] as const;
+
+for (const agent of EXAMPLES)
   test(
     `${agent[1]} keeps a job.json readable that a person has written over several lines`,
     LIMITS,
@@ -220,6 +222,20 @@ for (const agent of [
       assert.deepEqual(await checkSpool(kit.spool), []);
     },
   );
+
+for (const [program, file] of EXAMPLES)
+  test(`${file} leaves what it may not run, and runs the others`, LIMITS, async (t) => {
+    const kit = await makeSpoolKit(t);
+    const lifecycles = { half: '{', versionless: '{"status":"queued"}', 'no object': 'null' };
+    for (const [name, job] of Object.entries(lifecycles))
+      kit.put(`incoming/${name}`, { 'prompt.json': PROMPT, 'job.json': job });
+    kit.put('incoming/link', {});
+    fs.symlinkSync('/etc/hostname', kit.path('incoming/link/prompt.json'));
+    kit.put('incoming/sound', { 'prompt.json': PROMPT });
+    execFileSync(program, [join(import.meta.dirname, '../../examples', file), kit.folder, 'cat']);
+    assert.deepEqual(kit.names('completed/succeeded'), ['sound']);
+    assert.deepEqual(kit.names('incoming'), [...Object.keys(lifecycles), 'link'].sort());
+  });
 
 test('[FARRO-5] a job with a complete result.json is not run again, whoever has it', LIMITS, async (t) => {
   const site = await SpoolServices.make(t);

@@ -49,12 +49,14 @@ export class SpoolAgent extends Service {
   readonly #running = new Map<string, RunningJob>();
   /** Jobs that are being tried or run, each with the end of that. */
   readonly #inHand = new Map<string, Promise<void>>();
-  /** Jobs that have ended and whose place something else has, each with the next try. */
+  /** Jobs that have ended and whose place is missing, or something else's, each with the next try. */
   readonly #blocked = new Map<string, () => Promise<void>>();
   #actor: Actor | undefined;
   #reopening: Promise<void> | undefined;
   #following: Promise<void> | undefined;
   #cancels: Cancel[] = [];
+  /** Ends the wait for each job whose `prompt.json` may still be written. */
+  readonly #unsettled = new Set<Cancel>();
   /** The disk has refused something so many times in a row. */
   #refusals = 0;
   #isResting = false;
@@ -96,7 +98,7 @@ export class SpoolAgent extends Service {
     this.#isEnding = true;
     for (const job of this.#running.values()) job.stop('agent stopped');
     await idle();
-    for (const cancel of this.#cancels) cancel();
+    for (const cancel of [...this.#cancels, ...this.#unsettled]) cancel();
     await this.#actor
       ?.close()
       .catch((error: unknown) => this.#complain('the agent could not tidy up', error));
@@ -164,11 +166,9 @@ export class SpoolAgent extends Service {
   }
 
   async #leave(actor: Actor, name: string, outcome: Exclude<LoadOutcome, { is: 'loaded' }>): Promise<void> {
-    const { timers } = this.#options.env;
-    if (outcome.is === 'locked') await this.#leaveLocked(name);
+    if (outcome.is === 'locked') await this.#leaveLocked(actor, name);
     else if (outcome.is === 'refused') this.#incoming.keep(name, outcome.why);
-    else if (outcome.is === 'unsettled')
-      this.#cancels.push(timers.after(outcome.waitMs, () => this.#tryAgain(name)));
+    else if (outcome.is === 'unsettled') this.#tryAfter(outcome.waitMs, name);
     else if (outcome.is === 'fenced') {
       await this.#reopen(actor);
       this.#incoming.keep(name);
@@ -176,11 +176,23 @@ export class SpoolAgent extends Service {
     }
   }
 
-  /** A lock that went while the job was being looked at was noticed by nobody. */
-  async #leaveLocked(name: string): Promise<void> {
+  /**
+   * A lock that went while the job was being looked at was noticed by nobody. One of this agent's own was released while
+   * somebody had it aside, who has put it back: nobody else would remove it.
+   */
+  async #leaveLocked(actor: Actor, name: string): Promise<void> {
     const { env, spool } = this.#options;
     this.#incoming.keep(name);
+    if (!this.#blocked.has(name)) await releaseOwnLock(actor, name);
     if (!(await env.disk.lstat(lockPath(spool.paths, name)))) this.#tryAgain(name);
+  }
+
+  #tryAfter(waitMs: number, name: string): void {
+    const cancel = this.#options.env.timers.after(waitMs, () => {
+      this.#unsettled.delete(cancel);
+      this.#tryAgain(name);
+    });
+    this.#unsettled.add(cancel);
   }
 
   #tryAgain(name: string): void {

@@ -20,9 +20,9 @@ import { endOf } from '../../backends/local/command/outcome.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { markVariable } from '../../kit/process/marked.ts';
-import { readRecord } from '../../kit/record-file.ts';
+import { isNotPlain, readPlainFileRecord } from '../../kit/record-file.ts';
 import { jobFiles, workspacePaths } from '../../spool/layout.ts';
-import { readPlainText } from '../../spool/plain-files.ts';
+import { isMissing, readPlainText } from '../../spool/plain-files.ts';
 import type { AbandonedRuns, RunState } from '../../spool/repair.ts';
 import type { Spool } from '../../spool/spool.ts';
 import type { JobHandler, JobOutcome, SpoolJob } from './handler.ts';
@@ -59,6 +59,8 @@ export class CommandRuns implements AbandonedRuns {
   async look(watchdog: string, folder: string, attempt: number): Promise<RunState> {
     const paths = this.#pathsOf(folder, attempt);
     const { disk } = this.#options.env;
+    // Whoever has dropped the job may have put a link there.
+    if ((await disk.lstat(paths.folder))?.kind !== 'folder') return { is: 'none' };
     const state = await readTokenState(disk, paths);
     if (state.is === 'absent' || state.is === 'tombstone') return { is: 'none' };
     if (state.is === 'ended') return this.#stateOf(paths, state.exit);
@@ -88,7 +90,7 @@ export class CommandRuns implements AbandonedRuns {
     if (job.signal.aborted) stop();
     await keeper.ended(paths.name);
     job.signal.removeEventListener('abort', stop);
-    const exit = await readRecord(disk, paths.exit, isExitRecord);
+    const exit = await readPlainFileRecord(disk, paths.exit, isExitRecord);
     const state: RunState = exit
       ? await this.#stateOf(paths, exit)
       : { is: 'lost', why: 'its end is not known' };
@@ -96,7 +98,20 @@ export class CommandRuns implements AbandonedRuns {
     return { ok: false, reason: state.is === 'lost' ? state.why : state.is, isUnknown: true };
   }
 
-  async #stateOf({ stdout }: TokenPaths, exit: ExitRecord): Promise<RunState> {
+  /** The command can reach its output: what is gone, no plain file, or not the JSON that it was, is no result. */
+  async #stateOf(paths: TokenPaths, exit: ExitRecord): Promise<RunState> {
+    try {
+      return await this.#endedState(paths, exit);
+    } catch (error) {
+      if (!isNotPlain(error) && !isMissing(error) && !(error instanceof SyntaxError)) throw error;
+      return {
+        is: 'lost',
+        why: `its output cannot be read: ${error instanceof Error ? error.message : error}`,
+      };
+    }
+  }
+
+  async #endedState({ stdout }: TokenPaths, exit: ExitRecord): Promise<RunState> {
     const end = await endOf(this.#options.env.disk, stdout, exit);
     if (end.is === 'forgotten') return { is: 'lost', why: end.why ?? 'its end is not known' };
     const { outcome } = end;

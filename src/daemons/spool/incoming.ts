@@ -78,21 +78,24 @@ export class IncomingJobs {
   async follow(signal: AbortSignal): Promise<void> {
     let watched: { readonly watch: FolderWatch; readonly identity: string } | undefined;
     let relistAt = 0;
-    while (!signal.aborted) {
-      const { clock } = this.#env;
-      if (clock.monotonic() >= relistAt) {
-        const startedAt = clock.monotonic();
-        watched = await this.#rewatched(watched);
-        await this.#list();
-        const tookMs = clock.monotonic() - startedAt;
-        const pauseMs = watched?.watch.isWatching ? RELIST_MS : UNWATCHED_RELIST_MS;
-        relistAt = clock.monotonic() + Math.max(pauseMs, REST_PER_LISTING * tookMs);
+    try {
+      while (!signal.aborted) {
+        const { clock } = this.#env;
+        if (clock.monotonic() >= relistAt) {
+          const startedAt = clock.monotonic();
+          watched = await this.#rewatched(watched);
+          await this.#list();
+          const tookMs = clock.monotonic() - startedAt;
+          const pauseMs = watched?.watch.isWatching ? RELIST_MS : UNWATCHED_RELIST_MS;
+          relistAt = clock.monotonic() + Math.max(pauseMs, REST_PER_LISTING * tookMs);
+        }
+        if (watched) await watched.watch.wait(signal);
+        else await new Promise<void>((resolve) => void this.#env.timers.after(UNWATCHED_RELIST_MS, resolve));
+        this.#takeNoted();
       }
-      if (watched) await watched.watch.wait(signal);
-      else await new Promise<void>((resolve) => void this.#env.timers.after(UNWATCHED_RELIST_MS, resolve));
-      this.#takeNoted();
+    } finally {
+      watched?.watch.close();
     }
-    watched?.watch.close();
   }
 
   /** A watch of the folder that has the name now: somebody may have removed and made it again. */
@@ -119,9 +122,13 @@ export class IncomingJobs {
     if (this.#waiting.size > 0) this.#onNews();
   }
 
-  /** Names come and go without telling which: one that is gone is found to be so when it is tried. */
+  /**
+   * Names come and go without telling which: one that is gone is found to be so when it is tried. A job that was refused
+   * waits for the next listing: the try itself has made and removed its lock, and may have moved it there and back.
+   */
   #onNotification(name: string): void {
     const job = jobOfLock(name);
+    if (this.#known.get(job ?? name)?.refusedWhy !== undefined) return;
     if (job === undefined) this.add(name);
     else if (this.#known.has(job)) this.add(job);
   }

@@ -1,7 +1,8 @@
 /**
  * The disk of processes whose event loop serves nobody else, such as the agents of a spool. Calls that work on names and on
  * small files block the loop; syncs and listings do not. A call on a thread of Node's pool costs more than such a call
- * itself, and threads that change the same folder wait for each other.
+ * itself, and threads that change the same folder wait for each other. Now and then a call goes to a thread all the same:
+ * a long row of calls that block, as for a folder with many names, would keep timers and signals waiting to its end.
  *
  * Not for a brain: where a disk hangs, so does the whole process.
  */
@@ -13,15 +14,21 @@ import { checkOpened, entryStatOf, OPEN_FLAGS, RealDisk, RealFile } from './real
 /** The modes for the small files of folders in which foreign programs work. */
 const SMALL_FILES: readonly OpenMode[] = ['exclusive', 'plain', 'append'];
 
+/** Of so many calls one does not block. */
+const CALLS_PER_TURN = 128;
+
 export class BlockingDisk extends RealDisk {
+  #calls = 0;
+
   override async open(path: string, mode: OpenMode): Promise<DiskFile> {
-    if (!SMALL_FILES.includes(mode)) return super.open(path, mode);
+    if (!SMALL_FILES.includes(mode) || this.#isTurnDue()) return super.open(path, mode);
     const fd = fs.openSync(path, OPEN_FLAGS[mode], FILE_MODE);
     checkOpened(fd, mode);
     return new SmallFile(fd);
   }
 
   override async lstat(path: string): Promise<EntryStat | undefined> {
+    if (this.#isTurnDue()) return super.lstat(path);
     try {
       const stats = fs.lstatSync(path, { bigint: true, throwIfNoEntry: false });
       return stats && entryStatOf(stats);
@@ -37,6 +44,10 @@ export class BlockingDisk extends RealDisk {
 
   override async makeNewFolder(path: string): Promise<void> {
     makePrivateFolder(path);
+  }
+
+  #isTurnDue(): boolean {
+    return ++this.#calls % CALLS_PER_TURN === 0;
   }
 }
 

@@ -200,6 +200,21 @@ function testSmallFiles(what: string, disk: Disk): void {
   });
 }
 
+for (const [what, call] of Object.entries({
+  lstat: (disk: BlockingDisk, path: string) => disk.lstat(path),
+  open: async (disk: BlockingDisk, path: string) => (await disk.open(path, 'plain')).close(),
+}))
+  test(`blocking: a long row of ${what} lets the event loop turn before its end`, async () => {
+    const blocking = new BlockingDisk();
+    let hasTurned = false;
+    setImmediate(() => {
+      hasTurned = true;
+    });
+    let calls = 0;
+    for (; calls < 10_000 && !hasTurned; calls++) await call(blocking, import.meta.filename);
+    assert.ok(hasTurned, `not within ${calls} calls`);
+  });
+
 testSmallFiles('with threads', new RealDisk());
 testSmallFiles('blocking', new BlockingDisk());
 

@@ -1,6 +1,7 @@
 /**
  * The state of a token, read from its folder on every call. Nothing of it is kept in memory, so that the files are the
- * only truth. Also writes the one end that the brain itself may write: a tombstone.
+ * only truth. The command can reach them: what is no plain file counts as missing. Also writes the one end that the brain
+ * itself may write: a tombstone.
  */
 import { dirname, join } from 'node:path';
 import { type Disk, diskErrorCode, type Env } from '../../../kit/env/env.ts';
@@ -10,7 +11,7 @@ import {
   isProcessIdentity,
   type ProcessIdentity,
 } from '../../../kit/process/identity.ts';
-import { readRecord, writeRecord } from '../../../kit/record-file.ts';
+import { readPlainFileRecord, writeRecord } from '../../../kit/record-file.ts';
 import {
   type ExitRecord,
   filesIn,
@@ -47,14 +48,14 @@ export async function readTokenState(disk: Disk, paths: TokenPaths): Promise<Tok
 }
 
 async function readFiles(disk: Disk, paths: TokenPaths): Promise<TokenState> {
-  const owner = await readRecord(disk, paths.owner, isOwnerRecord);
+  const owner = await readPlainFileRecord(disk, paths.owner, isOwnerRecord);
   // Checked before `exit.json` is read: a keeper that is dead by now has written all it ever will.
   const isKept = owner !== undefined && isAlive(owner);
-  const exit = await readRecord(disk, paths.exit, isExitRecord);
+  const exit = await readPlainFileRecord(disk, paths.exit, isExitRecord);
   if (exit) return { is: 'ended', exit, owner };
   if (isKept) return { is: 'running', owner };
   if (owner) return takenOver(disk, paths, owner);
-  const tombstone = await readRecord(disk, paths.tombstone, isTimestampRecord);
+  const tombstone = await readPlainFileRecord(disk, paths.tombstone, isTimestampRecord);
   if (tombstone) return { is: 'tombstone', record: tombstone };
   return (await disk.stat(paths.folder)) ? takenOver(disk, paths, undefined) : { is: 'absent' };
 }
@@ -65,14 +66,14 @@ async function takenOver(disk: Disk, paths: TokenPaths, owner: OwnerRecord | und
   let last: ProcessIdentity | undefined;
   for (;;) {
     const file = filesIn(heirFolder(paths, heirs + 1)).owner;
-    const heir = await readRecord(disk, file, isProcessIdentity);
+    const heir = await readPlainFileRecord(disk, file, isProcessIdentity);
     if (!heir) break;
     heirs++;
     last = heir;
   }
   const isKept = last !== undefined && isAlive(last);
   // Read again: the last heir may have ended since it was read the first time.
-  const exit = heirs > 0 ? await readRecord(disk, paths.exit, isExitRecord) : undefined;
+  const exit = heirs > 0 ? await readPlainFileRecord(disk, paths.exit, isExitRecord) : undefined;
   if (exit) return { is: 'ended', exit, owner };
   if (isKept && last) return { is: 'running', owner: { ...(owner ?? UNREADABLE), ...last, kept: true } };
   return { is: 'orphaned', owner, heirs };

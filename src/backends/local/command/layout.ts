@@ -48,7 +48,9 @@ export interface OwnerRecord extends ProcessIdentity {
  * no brain ordered. `timeout`: the keeper's backstop behind the job's timeout. `output`: too much output. `disk`: the
  * output could not be written. `start`: the command could not be started. `lost`: nobody saw its end.
  */
-export type ExitWhy = 'exit' | 'killed' | 'terminated' | 'timeout' | 'output' | 'disk' | 'start' | 'lost';
+export type ExitWhy = (typeof EXIT_WHYS)[number];
+
+const EXIT_WHYS = ['exit', 'killed', 'terminated', 'timeout', 'output', 'disk', 'start', 'lost'] as const;
 
 /** `exit.json` */
 export interface ExitRecord {
@@ -77,9 +79,12 @@ export interface TimestampRecord {
 export const isOwnerRecord = (value: unknown): value is OwnerRecord =>
   isProcessIdentity(value) && typeof (value as Partial<OwnerRecord>).token === 'string';
 
+/** The command can reach the file: nothing in it is taken for granted. */
 export function isExitRecord(value: unknown): value is ExitRecord {
-  const { why, ended_at } = (value ?? {}) as Partial<ExitRecord>;
-  return typeof why === 'string' && typeof ended_at === 'number';
+  const { why, ended_at, stderr_tail, output_bytes = 0 } = (value ?? {}) as Partial<ExitRecord>;
+  const isKnown = EXIT_WHYS.some((each) => each === why);
+  const isLength = Number.isSafeInteger(output_bytes) && output_bytes >= 0;
+  return isKnown && isLength && typeof ended_at === 'number' && typeof stderr_tail === 'string';
 }
 
 export const isTimestampRecord = (value: unknown): value is TimestampRecord =>

@@ -100,7 +100,7 @@ function failed(
 
 /** The text of the result. JSON is embedded as it was written: its keeper has parsed it, so nobody has to here. */
 async function resultOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<string> {
-  const file = await disk.open(stdout, 'read');
+  const file = await disk.open(stdout, 'plain');
   try {
     const size = exit.output_bytes ?? (await file.size());
     const bytes = await file.read(0, Math.min(size, MAX_RESULT_BYTES));
