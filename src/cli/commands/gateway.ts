@@ -104,7 +104,7 @@ async function start(settings: OwnGateway, folder: string, logger: Logger): Prom
     port,
     token,
     allowedHosts,
-    drivers: (order) => driverOf(order, { env }),
+    drivers: (order) => driverOf(order, { env, folder }),
   });
   await started.start();
   started.follow(seatsOrder(settings));
