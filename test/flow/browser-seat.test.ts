@@ -1,10 +1,12 @@
 /** Seats whose provider is a chat page, in a real Chromium. */
 import assert from 'node:assert/strict';
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { test } from 'node:test';
 import { BrowserSeat, chromiumPids } from './browser-seat-kit.ts';
 import { until } from './cli-process.ts';
 import type { WorkerEvent } from './worker-kit.ts';
+
+process.env['ORCHD_GATEWAY_TOKEN'] = 'secret-of-callers';
 
 const textOf = (events: readonly WorkerEvent[]): string =>
   events
@@ -24,6 +26,8 @@ test('a conversation streams over two turns, and goes on at its URL after a rest
   });
   await chat.sent(1);
   assert.deepEqual(chat.prompts, ['System: Be brief.\n\nUser: One?']);
+  const [pid] = chromiumPids(seat.profile);
+  assert.doesNotMatch(readFileSync(`/proc/${pid}/environ`, 'utf8'), /ORCHD/, 'Chromium gets no secrets');
   chat.step({ add: 'It is ' });
   assert.equal((await first.until('token')).data.t, 'It is', 'the text comes while the page still answers');
   chat.step({ add: 'one.' });

@@ -2,7 +2,9 @@
 import { delimiter, join } from 'node:path';
 import type { BrowserContext } from 'playwright-core';
 import type { Disk } from '../../../../kit/env/env.ts';
+import { plainEnvironment } from '../../../../kit/process/environment.ts';
 import { OrchdError } from '../../../../model/errors.ts';
+import { DISPLAY_VARIABLES } from '../../layout.ts';
 
 type Package = typeof import('playwright-core');
 
@@ -82,6 +84,16 @@ async function isFile(disk: Pick<Disk, 'stat'>, path: string): Promise<boolean> 
   return found !== undefined && !found.isFolder;
 }
 
+/** Without the variables of the gateway: its token is a secret, and its launch marks the processes that are a gateway. */
+function environment(): Record<string, string> {
+  const passed = plainEnvironment();
+  for (const name of DISPLAY_VARIABLES) {
+    const value = process.env[name];
+    if (value !== undefined) passed[name] = value;
+  }
+  return passed;
+}
+
 /** Starts Chromium with a profile. Throws WORKER_START_FAILED; what Chromium has said is not repeated, it may name pages. */
 export async function launchChromium(options: LaunchOptions): Promise<BrowserContext> {
   const { profile, executable, headless, args, timeoutMs } = options;
@@ -91,6 +103,7 @@ export async function launchChromium(options: LaunchOptions): Promise<BrowserCon
       executablePath: executable,
       headless,
       args: [...FLAGS, ...args],
+      env: environment(),
       acceptDownloads: false,
       // The gateway decides when Chromium ends: a signal to the gateway lets running requests end first.
       handleSIGINT: false,
@@ -102,7 +115,9 @@ export async function launchChromium(options: LaunchOptions): Promise<BrowserCon
   } catch (error) {
     throw new OrchdError(
       'WORKER_START_FAILED',
-      `Chromium (${executable}) did not start${headless ? '' : ' with a window: is there a display?'}; as root it needs args: [--no-sandbox]`,
+      headless
+        ? `Chromium (${executable}) did not start; as root it needs args: [--no-sandbox]`
+        : `Chromium (${executable}) did not start with a window: it needs a display, and as root args: [--no-sandbox]`,
       { retriable: true, isUncharged: true },
       { cause: error },
     );
