@@ -72,7 +72,7 @@ export const PageOrder = closed({
   stream: Type.Boolean(),
   /** How long the page may take to load, and to begin its answer. */
   load_timeout_ms: Duration,
-  /** The longest time of a request. */
+  /** The longest time from the send to the end of the answer. */
   answer_timeout_ms: Duration,
   /** An answer has ended when it has not changed for this long. */
   settle_ms: Duration,

@@ -111,7 +111,7 @@ test('a login form pauses the seat until somebody has logged in; a prompt that w
 });
 
 test('a page whose selectors no longer match is reported with the selector and the page', async (t) => {
-  const seat = await BrowserSeat.open(t, { load_timeout_ms: 1500 });
+  const seat = await BrowserSeat.open(t, { load_timeout_ms: 4000 });
   const { chat } = seat;
   chat.prefix = 'v2-';
   const { code, message, retriable } = (await (await seat.ask('Hello')).rest()).at(-1)?.data ?? {};
@@ -156,7 +156,7 @@ test('a Chromium that dies is started again; only a prompt that was not sent may
 });
 
 test('an answer that does not end, and an error that the page shows, end the request without another try', async (t) => {
-  const seat = await BrowserSeat.open(t, { answer_timeout_ms: 4000 });
+  const seat = await BrowserSeat.open(t, { answer_timeout_ms: 3000 });
   const { chat } = seat;
   const failing = await seat.ask('Fail');
   await chat.sent(1);

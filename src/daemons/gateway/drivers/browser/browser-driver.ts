@@ -118,7 +118,6 @@ class BrowserRequest {
   readonly #options: BrowserDriverOptions;
   readonly #call: DriverCall;
   readonly #over = new AbortController();
-  readonly #answerMs: number;
   readonly #cleanUp: Cancel[] = [];
   #turn: PageTurn | undefined;
   #why: Over | undefined;
@@ -126,8 +125,7 @@ class BrowserRequest {
   constructor(options: BrowserDriverOptions, call: DriverCall, closed: AbortSignal) {
     this.#options = options;
     this.#call = call;
-    this.#answerMs = Math.max(1, Math.min(options.page.answer_timeout_ms, call.timeoutMs - MARGIN_MS));
-    this.#cleanUp.push(options.env.timers.after(this.#answerMs, () => this.#stop('late')));
+    this.#limit(call.timeoutMs - MARGIN_MS);
     this.#stopWith(call.signal, 'cancelled');
     this.#stopWith(closed, 'closed');
   }
@@ -156,6 +154,7 @@ class BrowserRequest {
     this.#turn = turn;
     await turn.open(thread);
     await turn.send(prompt);
+    this.#limit(order.answer_timeout_ms);
     const answer = new GrowingAnswer((text) => this.#call.emit({ text }));
     const { text, url: at } = await turn.read((seen) => order.stream && answer.look(seen));
     answer.end(text);
@@ -185,9 +184,15 @@ class BrowserRequest {
 
   /** Not retriable once the prompt was sent: the page may still answer it. */
   #late(isSent: boolean): OrchdError {
-    const seconds = Math.round(this.#answerMs / 1000);
-    const message = `the page has not ended its answer within ${seconds} s`;
+    const message = isSent
+      ? 'the page has not ended its answer in time'
+      : 'the page could not be asked within the time of the request';
     return new OrchdError('WORKER_TIMEOUT', message, { reason: 'timeout', retriable: !isSent });
+  }
+
+  /** The request is over after this time from now. */
+  #limit(ms: number): void {
+    this.#cleanUp.push(this.#options.env.timers.after(Math.max(1, ms), () => this.#stop('late')));
   }
 
   #stopWith(signal: AbortSignal, why: Over): void {
