@@ -19,7 +19,7 @@ export async function start({ folder, upstream }: ExecutorArgs): Promise<Executo
     folder,
     host: '127.0.0.1',
     port: 0,
-    drivers: (order) => driverOf(order, { env }),
+    drivers: (order) => driverOf(order, { env, folder }),
   });
   await gateway.start();
   const seat = {

@@ -85,6 +85,8 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
   ],
   gateway: [
     [['now'], /unexpected argument "now"/],
+    [['login'], /the seat is missing/],
+    [['login', 'chat-1'], /there is no seat "chat-1" with the driver browser: gateway\.seats .* has none/],
     [['--port', '70000'], /--port needs a whole number from 0 to 65535, not "70000"/],
     [['--host', '0.0.0.0'], /--host: 0\.0\.0\.0 can be reached .* set ORCHD_GATEWAY_TOKEN/],
     [['--data', import.meta.filename], /run\.test\.ts" is not a folder/],

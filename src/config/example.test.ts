@@ -13,7 +13,7 @@ import {
   type SpoolConfig,
 } from './backends.ts';
 import { applyDefaults } from './defaults.ts';
-import { SEAT_DEFAULTS, SEAT_KEYS } from './gateway.ts';
+import { PAGE_DEFAULTS, SEAT_DEFAULTS, SEAT_KEYS } from './gateway.ts';
 import { CONFIG_LEAVES, leavesOf, valueAt } from './leaves.ts';
 import { defaultConfig, loadConfig } from './load.ts';
 import { ConfigSchema } from './schema.ts';
@@ -48,14 +48,21 @@ function checkExplained(shown: readonly string[], isExempt: (line: string) => bo
 }
 
 test('config.example.yaml shows everything that a seat may set, with its default', () => {
-  const shown = commentedEntry('  seats: []').filter((line) => !line.includes('key_file:'));
+  const account = commentedEntry('  #   - name: chat-1');
+  const browser = commentedEntry('  seats: []');
+  const shown = [...account.filter((line) => !line.includes('key_file:')), ...browser];
   const text = ['gateway:', '  seats:', ...shown, ''].join('\n');
-  const [seat] = loadConfig({ text }).gateway.seats;
-  assert.ok(seat);
-  assert.deepEqual([...Object.keys(seat), 'key_file'].sort(), [...SEAT_KEYS].sort());
+  const [seat, chat] = loadConfig({ text }).gateway.seats;
+  assert.ok(seat && chat);
+  const keys = new Set([...Object.keys(seat), 'key_file', ...Object.keys(chat)]);
+  assert.deepEqual([...keys].sort(), [...SEAT_KEYS].sort());
   const { slots, keep, preempt } = seat;
   assert.deepEqual({ slots, keep, preempt }, SEAT_DEFAULTS);
-  checkExplained(commentedEntry('  seats: []'), () => false);
+  const { name, driver, url, models, selectors, profile, executable, ...pageDefaults } = chat;
+  assert.deepEqual(pageDefaults, PAGE_DEFAULTS);
+  assert.ok(name && driver && url && models && selectors && profile && executable);
+  checkExplained(account, () => false);
+  checkExplained(browser, () => false);
 });
 
 test('config.example.yaml shows everything that a spool may set, with its default', () => {

@@ -61,3 +61,29 @@ test('seats and pool.url together are refused, with which of them to remove', ()
     message: /^c\.yaml:2:\d+: pool\.url: .*remove pool\.url to run the seats here, or gateway\.seats/,
   });
 });
+
+test('a browser names its page and its selectors, and has neither a key nor the mode of an API', () => {
+  const selectors = { input: '#a', send: '#b', answer: '.c' };
+  const page = {
+    name: 'p',
+    driver: 'browser',
+    url: 'https://chat.example/?model=x',
+    models: ['chat'],
+    selectors,
+  };
+  assert.equal(driverOf({ driver: 'browser' }), 'browser');
+  assert.deepEqual(seats(page)[0]?.selectors, selectors);
+  const { url: _, selectors: __, ...bare } = page;
+  assert.throws(() => seats(bare), /needs `url`\n.*needs `selectors`/);
+  assert.throws(() => seats({ ...page, selectors: { input: '#a' } }), /missing `send`/);
+  assert.throws(
+    () => seats({ ...page, key_env: 'KEY' }),
+    /seats\[0\]\.key_env: the driver browser has no key/,
+  );
+  assert.throws(() => seats({ ...page, mode: 'chat' }), /the driver browser has no mode chat/);
+  assert.throws(
+    () => seats({ ...page, url: 'https://me:secret@chat.example/' }),
+    /seats\[0\]\.url: expected/,
+  );
+  assert.throws(() => seats({ ...SEAT, headless: false }), /headless: only the driver browser has headless/);
+});

@@ -13,8 +13,8 @@ const OfferedName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,51
 const MAX_MODELS = 1000;
 
 interface Provider {
-  /** Where the provider's API is, without `/v1`. */
-  readonly url: string;
+  /** Where the provider's API is, without `/v1`; undefined where each seat has to say. */
+  readonly url: string | undefined;
   /** The ways to call it; the first is the default. */
   readonly modes: Readonly<Record<string, DriverName>>;
 }
@@ -29,21 +29,68 @@ export const PROVIDERS = {
     url: 'https://api.anthropic.com',
     modes: { messages: 'anthropic-messages', batches: 'anthropic-batches' },
   },
+  browser: { url: undefined, modes: { page: 'browser' } },
 } as const satisfies Record<string, Provider>;
 
 const modesOf = (driver: keyof typeof PROVIDERS): Readonly<Record<string, DriverName>> =>
   PROVIDERS[driver].modes;
 
+const Selector = Type.String({ minLength: 1, maxLength: 1024, expected: 'a CSS selector' });
+const Ms = Type.Integer({ minimum: 1, maximum: 7 * 86_400_000, expected: 'milliseconds, at least 1' });
+
+/** The keys of the driver `browser`. */
+const pageKeys = {
+  selectors: optional(
+    section({
+      input: Selector,
+      send: Selector,
+      answer: Selector,
+      busy: optional(Selector),
+      login: optional(Selector),
+      error: optional(Selector),
+    }),
+  ),
+  profile: optional(Type.String({ minLength: 1, expected: 'the folder of a Chromium profile' })),
+  executable: optional(Type.String({ minLength: 1, expected: 'the path of Chromium' })),
+  args: optional(
+    Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), {
+      maxItems: 100,
+      expected: 'a list of flags of Chromium',
+    }),
+  ),
+  headless: optional(Type.Boolean()),
+  stream: optional(Type.Boolean()),
+  load_timeout_ms: optional(Ms),
+  answer_timeout_ms: optional(Ms),
+  settle_ms: optional(Ms),
+};
+
+/** The values of the keys of the driver `browser` that a seat does not set. */
+export const PAGE_DEFAULTS = {
+  args: [],
+  headless: true,
+  stream: true,
+  load_timeout_ms: 30_000,
+  answer_timeout_ms: 900_000,
+  settle_ms: 1500,
+} as const;
+
+function isPageUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.password === '';
+}
+
 export const SeatSchema = section({
   name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', expected: 'a name of letters, digits and ._-' }),
-  driver: Type.Enum(['openai', 'anthropic']),
-  mode: optional(Type.Enum(['chat', 'responses', 'messages', 'batches'])),
+  driver: Type.Enum(['openai', 'anthropic', 'browser']),
+  mode: optional(Type.Enum(['chat', 'responses', 'messages', 'batches', 'page'])),
   url: optional(
     Type.Refine(
       Type.String({
         expected: 'the address of the API, such as https://api.openai.com, without user name and password',
       }),
-      (value) => upstreamBase(value).problem === undefined,
+      // A page may have a query, and a path that no API has.
+      (value) => upstreamBase(value).problem === undefined || isPageUrl(value),
     ),
   ),
   key_env: optional(
@@ -67,6 +114,7 @@ export const SeatSchema = section({
   slots: optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
   keep: optional(Type.Boolean()),
   preempt: optional(Type.Boolean()),
+  ...pageKeys,
 });
 export type SeatConfig = Static<typeof SeatSchema>;
 
@@ -113,9 +161,10 @@ interface SeatFault {
 
 /** Rules between the keys of the section; checked when each key is right by itself. */
 export function seatFaults({ seats }: GatewayConfig): SeatFault[] {
-  return seats.flatMap(({ name, driver, mode, key_env, key_file }, at) => {
+  return seats.flatMap((seat, at) => {
+    const { name, driver, mode, key_env, key_file } = seat;
     const path = ['gateway', 'seats', `[${at}]`];
-    const faults: SeatFault[] = [];
+    const faults = pageFaults(seat, path);
     const modes = Object.keys(modesOf(driver));
     if (mode !== undefined && !modes.includes(mode))
       faults.push({
@@ -131,4 +180,22 @@ export function seatFaults({ seats }: GatewayConfig): SeatFault[] {
       });
     return faults;
   });
+}
+
+/** The keys of a page belong to the driver `browser`, and a key of an account does not. */
+function pageFaults(seat: SeatConfig, path: readonly string[]): SeatFault[] {
+  const fault = (key: string, message: string): SeatFault => ({ path: [...path, key], message });
+  const isSet = (key: string): boolean => seat[key as keyof SeatConfig] !== undefined;
+  if (seat.driver !== 'browser')
+    return Object.keys(pageKeys)
+      .filter(isSet)
+      .map((key) => fault(key, `only the driver browser has ${key}: remove it`));
+  return [
+    ...['url', 'selectors']
+      .filter((key) => !isSet(key))
+      .map((key) => ({ path, message: `the driver browser needs \`${key}\`` })),
+    ...['key_env', 'key_file']
+      .filter(isSet)
+      .map((key) => fault(key, `the driver browser has no key: a person logs in with orchd gateway login`)),
+  ];
 }

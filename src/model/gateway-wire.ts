@@ -26,6 +26,7 @@ export const DRIVERS = [
   'openai-responses',
   'anthropic-messages',
   'anthropic-batches',
+  'browser',
 ] as const;
 export type DriverName = (typeof DRIVERS)[number];
 
@@ -37,11 +38,52 @@ export const PLAIN_OWNER = 'callers';
 /** The owner of the requests of the gateway's own queue. */
 export const QUEUE_OWNER = 'queue';
 
+const Selector = Type.String({ minLength: 1, maxLength: 1024 });
+const Duration = Type.Integer({ minimum: 1, maximum: 7 * 86_400_000 });
+const Path = Type.String({ minLength: 1, maxLength: 4096 });
+
+/** CSS selectors of the elements of a chat page. */
+export const PageSelectors = closed({
+  /** The field into which the prompt is typed, and the button that sends it. */
+  input: Selector,
+  send: Selector,
+  /** Every answer of the conversation; the last one is read. */
+  answer: Selector,
+  /** Shown while the page answers. Without it the page answers while `send` cannot be pressed. */
+  busy: optional(Selector),
+  /** Shown where the page wants a login. */
+  login: optional(Selector),
+  /** Shown where the page could not answer. */
+  error: optional(Selector),
+});
+export type PageSelectors = Static<typeof PageSelectors>;
+
+/** How the driver `browser` uses its page. */
+export const PageOrder = closed({
+  selectors: PageSelectors,
+  /** The folder of the Chromium profile; by default below the folder of the gateway. */
+  profile: optional(Path),
+  /** The path of Chromium; by default it is looked for on the PATH. */
+  executable: optional(Path),
+  /** Further flags of Chromium. */
+  args: Type.Array(Type.String({ minLength: 1, maxLength: 1024 }), { maxItems: 100 }),
+  headless: Type.Boolean(),
+  /** Whether the text is sent on while it grows, or at the end only. */
+  stream: Type.Boolean(),
+  /** How long the page may take to load, and to begin its answer. */
+  load_timeout_ms: Duration,
+  /** The longest time from the send to the end of the answer. */
+  answer_timeout_ms: Duration,
+  /** An answer has ended when it has not changed for this long. */
+  settle_ms: Duration,
+});
+export type PageOrder = Static<typeof PageOrder>;
+
 /** One seat, as the gateway is told about it. */
 export const SeatOrder = closed({
   name: SeatName,
   driver: Type.Enum([...DRIVERS]),
-  /** The origin and path below which the provider's API is, without `/v1`. The key is sent nowhere else. */
+  /** The origin and path below which the provider's API is, without `/v1`; of `browser` the page of a new chat. The key is sent nowhere else. */
   url: Type.String({ minLength: 1, maxLength: 1024 }),
   key: optional(Type.String({ minLength: 1, maxLength: 8192 })),
   slots: Type.Integer({ minimum: 1, maximum: 10_000 }),
@@ -51,6 +93,8 @@ export const SeatOrder = closed({
   keep: Type.Boolean(),
   /** A refused immediate request also ends what the gateway's own queue runs on this seat. */
   preempt: Type.Boolean(),
+  /** Of the driver `browser` only, which needs it. */
+  page: optional(PageOrder),
 });
 export type SeatOrder = Static<typeof SeatOrder>;
 

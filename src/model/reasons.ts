@@ -37,7 +37,7 @@ export const REASONS = {
   rate_limited: 'The provider wants fewer requests for a while.',
   overloaded: 'The provider has too much to do.',
   quota: 'The account at the provider has used up what it may use.',
-  auth_required: 'The provider does not accept the key.',
+  auth_required: 'The provider does not accept the key, or its page asks for a login.',
   failing: 'Jobs on the backend have failed one after another: it is paused, then one job tries it.',
   aborted: 'The request was aborted by its caller.',
   upstream_400: 'The upstream answered 400: it does not accept the request.',

@@ -91,7 +91,7 @@ export async function seat(t: TestContext, name: DriverName, options: SeatOption
       keep,
       preempt: false,
     };
-    const driver = driverOf(order, { env, times: { ...FAST, ...times } });
+    const driver = driverOf(order, { env, folder: '', times: { ...FAST, ...times } });
     t.after(() => driver.close());
     return driver;
   };
@@ -114,6 +114,7 @@ export const TAG = 'job-1_2';
 export class Call {
   readonly tag: string;
   readonly model = 'the-model';
+  readonly timeoutMs = 600_000;
   readonly request;
   readonly pieces: AnswerPiece[] = [];
   readonly usages: Usage[] = [];

@@ -5,6 +5,7 @@
 import { join } from 'node:path';
 import type { BackendListener, BackendSource } from '../../core/ports/backend.ts';
 import {
+  DISPLAY_VARIABLES,
   GATEWAY_LAUNCH_VARIABLE,
   GATEWAY_PROGRAM,
   GATEWAY_TOKEN_VARIABLE,
@@ -140,7 +141,7 @@ export class GatewaySource implements BackendSource {
         args: [host, String(port), ...allowedHosts],
         launchVariable: GATEWAY_LAUNCH_VARIABLE,
         tokenVariable: GATEWAY_TOKEN_VARIABLE,
-        passedVariables: [LEDGER_VARIABLE],
+        passedVariables: [LEDGER_VARIABLE, ...DISPLAY_VARIABLES],
         hint: `another program may use port ${port} (gateway.bind_addr)`,
         secret: token?.reveal(),
       }),

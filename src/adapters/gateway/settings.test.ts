@@ -90,3 +90,29 @@ test('pool.url is used with the token of the environment, and without it nothing
   assert.deepEqual([found.url, found.token?.reveal(), found.timeoutMs], ['http://gw:8000', 't', 3_600_000]);
   assert.equal(settings({}), undefined);
 });
+
+test('a browser has its page with defaults, paths that hold in every folder, and no key', () => {
+  const selectors = { input: '#a', send: '#b', answer: '.c' };
+  const url = 'https://chat.example/v1?model=x';
+  const seat = {
+    name: 'p',
+    driver: 'browser',
+    url,
+    models: ['chat'],
+    selectors,
+    profile: 'here',
+    headless: false,
+  };
+  const [order] = seatsOrder(own(seat)).seats;
+  assert.deepEqual([order?.driver, order?.url, order?.key], ['browser', url, undefined]);
+  assert.deepEqual(order?.page, {
+    selectors,
+    profile: join(process.cwd(), 'here'),
+    args: [],
+    headless: false,
+    stream: true,
+    load_timeout_ms: 30_000,
+    answer_timeout_ms: 900_000,
+    settle_ms: 1500,
+  });
+});

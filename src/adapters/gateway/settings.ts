@@ -1,12 +1,13 @@
 /** The gateway of a brain: from the configuration to checked settings with their keys. */
+import { resolve } from 'node:path';
 import { isLoopbackHost } from '../../config/address.ts';
-import { driverOf, PROVIDERS, SEAT_DEFAULTS, type SeatConfig } from '../../config/gateway.ts';
+import { driverOf, PAGE_DEFAULTS, PROVIDERS, SEAT_DEFAULTS, type SeatConfig } from '../../config/gateway.ts';
 import type { ResolvedConfig } from '../../config/resolve.ts';
 import { upstreamBase } from '../../config/upstream-address.ts';
 import { diskErrorCode } from '../../kit/env/env.ts';
 import { readSecretFile } from '../../kit/env/secret-file.ts';
 import { Secret } from '../../kit/secret.ts';
-import type { SeatOrder, SeatsOrder } from '../../model/gateway-wire.ts';
+import type { PageOrder, SeatOrder, SeatsOrder } from '../../model/gateway-wire.ts';
 import { keyOf, refused } from '../executors/key.ts';
 
 /** One account, as the gateway is told about it, with its key as a secret. */
@@ -108,23 +109,46 @@ function seatSettings(
   surroundings: GatewaySurroundings,
   openKeyFiles: string[],
 ): SeatSettings {
-  const { name, driver, models, slots, keep, preempt } = seat;
+  const { name, models, slots, keep, preempt } = seat;
   if (surroundings.taken.includes(name))
     throw refused(`${field}.name`, `another backend is called "${name}": rename the seat`);
-  const base = upstreamBase(seat.url ?? PROVIDERS[driver].url);
-  if (base.problem !== undefined) throw refused(`${field}.url`, base.problem);
-  const key = seatKey(seat, base.url, field, surroundings, openKeyFiles);
-  if (!key && seat.url === undefined)
-    throw refused(field, `${base.url} wants a key: set key_env or key_file`);
+  const url = seatUrl(seat, field);
+  const key = seatKey(seat, url, field, surroundings, openKeyFiles);
+  if (!key && seat.url === undefined) throw refused(field, `${url} wants a key: set key_env or key_file`);
   return {
     name,
     driver: driverOf(seat),
-    url: base.url,
+    url,
     key,
     slots: slots ?? SEAT_DEFAULTS.slots,
     models: Array.isArray(models) ? Object.fromEntries(models.map((model) => [model, model])) : { ...models },
     keep: keep ?? SEAT_DEFAULTS.keep,
     preempt: preempt ?? SEAT_DEFAULTS.preempt,
+    ...(seat.selectors && { page: pageOrder(seat, seat.selectors) }),
+  };
+}
+
+/** The URL of the provider's API; of a browser that of its page, as it is written. */
+function seatUrl({ driver, url = PROVIDERS[driver].url ?? '' }: SeatConfig, field: string): string {
+  if (driver === 'browser') return url;
+  const base = upstreamBase(url);
+  if (base.problem !== undefined) throw refused(`${field}.url`, base.problem);
+  return base.url;
+}
+
+/** Paths count from the folder of this process: the gateway may run in another one. */
+function pageOrder(seat: SeatConfig, selectors: PageOrder['selectors']): PageOrder {
+  const { profile, executable, args, headless, stream } = seat;
+  return {
+    selectors,
+    ...(profile !== undefined && { profile: resolve(profile) }),
+    ...(executable !== undefined && { executable: resolve(executable) }),
+    args: [...(args ?? PAGE_DEFAULTS.args)],
+    headless: headless ?? PAGE_DEFAULTS.headless,
+    stream: stream ?? PAGE_DEFAULTS.stream,
+    load_timeout_ms: seat.load_timeout_ms ?? PAGE_DEFAULTS.load_timeout_ms,
+    answer_timeout_ms: seat.answer_timeout_ms ?? PAGE_DEFAULTS.answer_timeout_ms,
+    settle_ms: seat.settle_ms ?? PAGE_DEFAULTS.settle_ms,
   };
 }
 

@@ -1,4 +1,4 @@
-/** `orchd gateway` */
+/** `orchd gateway` and `orchd gateway login SEAT` */
 import type { OwnGateway } from '../../adapters/gateway/settings.ts';
 import type { ResolvedConfig } from '../../config/resolve.ts';
 import type { Gateway } from '../../daemons/gateway/gateway.ts';
@@ -6,7 +6,7 @@ import { realEnv } from '../../kit/env/real.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { noPositionals, textOf, wholeOf } from '../arguments.ts';
+import { noPositionals, singlePositional, textOf, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
 import { Interrupt } from '../interrupt.ts';
@@ -16,6 +16,7 @@ import { folderAt, readConfig } from '../settings.ts';
 /** Longer than the drain of the gateway; after this long a stop that hangs is no longer waited for. */
 const STOP_MS = 45_000;
 const DEFAULT_FOLDER = 'data/gateway';
+const WORDS = ['login'] as const;
 
 const options = {
   port: {
@@ -38,23 +39,31 @@ const options = {
 
 export const gateway: Command = {
   usage: usageOf({
-    call: 'gateway [OPTIONS]',
+    call: 'gateway [OPTIONS] | gateway login SEAT [OPTIONS]',
     about: `Runs a gateway in the foreground: a service in front of LLM accounts (gateway.seats of the configuration) that runs one
 request at a time on each, and remembers every request, also after a crash. A brain uses it by pool.url.
+login opens a window of Chromium with the profile of a seat of the driver browser, in which you log in to its page; it ends
+when the page shows its input, or you close the window. It uses the profile in --data: by default that of the gateway that
+\`orchd up\` runs, if there is one, else that of one that runs alone. Exit code: 0 logged in, 1 not, 2 could not start.
 The log goes to standard output, as JSON lines unless that is a terminal; messages for you go to standard error.
 Variables: ORCHD_GATEWAY_TOKEN is the token that callers must send; ORCHD_LOG_LEVEL as for \`orchd up\`.
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [
       'orchd gateway --config gateway.yaml',
+      'orchd gateway login chat-1 --config gateway.yaml',
       'orchd gateway --config gateway.yaml --host 0.0.0.0 --data /var/lib/orchd-gateway',
     ],
   }),
   options,
+  words: WORDS,
   async run(args, terminal) {
-    noPositionals(args.positionals);
+    const [word, ...rest] = args.positionals;
+    if (word !== WORDS[0]) noPositionals(args.positionals);
+    const seat = word === undefined ? undefined : singlePositional(rest, 'seat');
     const config = await readConfig(args, terminal);
     const settings = await settingsOf(args, config);
+    if (seat !== undefined) return login(seat, args, config, settings, terminal);
     const folder = await folderAt(textOf(args.values, 'data') ?? DEFAULT_FOLDER);
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
@@ -67,6 +76,20 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
     return ended(await runToEnd(started, interrupt.received, logger, terminal));
   },
 };
+
+async function login(
+  seat: string,
+  { values }: CliArguments,
+  config: ResolvedConfig,
+  { seats }: OwnGateway,
+  terminal: Terminal,
+): Promise<number> {
+  const { gatewayLogin, usedGatewayFolder } = await import('./gateway-login.ts');
+  const given = textOf(values, 'data');
+  const folder =
+    given === undefined ? await usedGatewayFolder(config, DEFAULT_FOLDER) : await folderAt(given);
+  return gatewayLogin({ seat, seats, folder, terminal });
+}
 
 async function settingsOf({ values }: CliArguments, config: ResolvedConfig): Promise<OwnGateway> {
   const { ownGateway } = await import('../../adapters/gateway/settings.ts');
@@ -104,7 +127,7 @@ async function start(settings: OwnGateway, folder: string, logger: Logger): Prom
     port,
     token,
     allowedHosts,
-    drivers: (order) => driverOf(order, { env }),
+    drivers: (order) => driverOf(order, { env, folder }),
   });
   await started.start();
   started.follow(seatsOrder(settings));

@@ -80,7 +80,11 @@ export class SeatCalls implements Runner {
   }
 }
 
-const callOf = ({ model, tag }: CallRecord): Pick<Call, 'model' | 'tag'> => ({ model, tag });
+const callOf = ({ model, tag, timeoutMs }: CallRecord): Pick<Call, 'model' | 'tag' | 'timeoutMs'> => ({
+  model,
+  tag,
+  timeoutMs,
+});
 
 function watched({ signal, traceparent, emit, noteUsage }: RunContext): RunContext {
   let isFirst = true;

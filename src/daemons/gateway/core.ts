@@ -56,7 +56,7 @@ export class GatewayCore implements Admission {
     const { memory } = kept;
     this.#env = env;
     this.kept = kept;
-    this.seats = new Seats(drivers);
+    this.seats = new Seats(drivers, () => this.#changed());
     this.feed = new StateFeed(env.timers, () => undefined);
     this.feed.startAt(kept.state.life * VERSIONS_OF_A_LIFE);
     this.#calls = new SeatCalls({ env, seats: this.seats, kept });

@@ -1,4 +1,5 @@
 /** The interface between the gateway and one way to call a provider. What a driver can do is data, never its name. */
+import type { TurnedAwayReason } from '../../model/reasons.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import type { RunContext } from '../execution/engine.ts';
 import type { InferenceRequest } from '../execution/inference-request.ts';
@@ -22,6 +23,8 @@ export interface DriverCall extends RunContext {
   readonly request: InferenceRequest;
   /** The provider's name of the model. */
   readonly model: string;
+  /** The longest time of the call, after which its signal is aborted. */
+  readonly timeoutMs: number;
   /** Names the attempt at the provider: up to 64 characters of `A-Za-z0-9_-`, sent as `metadata` or `custom_id`. */
   readonly tag: string;
   /**
@@ -32,7 +35,7 @@ export interface DriverCall extends RunContext {
 }
 
 /** A call that was begun by an earlier process of the gateway. */
-export interface EarlierCall extends Omit<DriverCall, 'request' | 'keepId'> {
+export interface EarlierCall extends Omit<DriverCall, 'request' | 'keepId' | 'timeoutMs'> {
   /** The provider's id, if it became known. */
   readonly id: string | undefined;
   /** The wall clock when the call was begun. */
@@ -50,6 +53,11 @@ export interface Driver {
   run(call: DriverCall): Promise<ExecutionResult>;
   /** Finds an earlier call and waits for its end; makes no new one. */
   resume(call: EarlierCall): Promise<ExecutionResult>;
+  /**
+   * Of a driver that can need a person: calls `onHold` with the reason when it takes no request until that person has
+   * acted, and with undefined when it does again. Called once, before the first request.
+   */
+  watchHold?(onHold: (reason: TurnedAwayReason | undefined) => void): void;
   /** Closes the connections to the provider. */
   close(): void;
 }

@@ -28,7 +28,7 @@ const gateway = new Gateway({
   allowedHosts,
   launch,
   token: new Secret(token),
-  drivers: (order) => driverOf(order, { env }),
+  drivers: (order) => driverOf(order, { env, folder }),
   ledger: ledger === undefined ? undefined : fileLedger(ledger),
 });
 // The brain decides about its end; a signal that is meant for the brain must not reach it.

@@ -3,6 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { seatOrder } from '../../../test/fakes/fake-driver.ts';
 import { GatewayCoreKit, turns } from '../../../test/fakes/gateway-core-kit.ts';
 import { createLogger } from '../../kit/logger.ts';
+import type { SeatOrder } from '../../model/gateway-wire.ts';
 import { Gateway } from './gateway.ts';
 
 const HOUR_MS = 3_600_000;
@@ -84,4 +85,27 @@ test('a gateway whose disk has failed says so, and tells nothing that is not dur
   assert.equal(await post('/submit_immediate', { backend: 's', payload: 'x', idempotency_token: '1' }), 503);
   assert.equal((await gateway.failed).code, 'STORE_FAILED');
   assert.deepEqual(kit.provider.prompts, []);
+});
+
+test('callers without a token cannot order a browser, which would run a program of their choice', async (t) => {
+  const { gateway } = await started(t);
+  const page = {
+    selectors: { input: '#a', send: '#b', answer: '.c' },
+    executable: '/tmp/mine',
+    args: [],
+    headless: true,
+    stream: true,
+    load_timeout_ms: 1,
+    answer_timeout_ms: 1,
+    settle_ms: 1,
+  };
+  const order = (seat: SeatOrder) => ({ seats: [seat], reservation_ms: 1000, timeout_ms: 1000 });
+  const put = async (seat: SeatOrder): Promise<number> => {
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify(order(seat));
+    return (await fetch(`${gateway.url}/seats`, { method: 'PUT', headers, body })).status;
+  };
+  assert.equal(await put(seatOrder('s', { driver: 'browser', page })), 403);
+  assert.equal(await put(seatOrder('s')), 204);
+  gateway.follow(order(seatOrder('s', { driver: 'browser', page })));
 });

@@ -171,7 +171,10 @@ export class Gateway extends Service {
         timers: env.timers,
         state: () => core.state(),
         health: () => this.#health(core),
-        follow: (order) => this.follow(order),
+        follow: (order) => {
+          if (!token) refuseBrowsers(order);
+          this.follow(order);
+        },
         called: () => {
           this.#calledAt = env.clock.monotonic();
         },
@@ -191,4 +194,13 @@ export class Gateway extends Service {
       uptime_seconds: Math.round(clock.monotonic() - this.#startedAt) / 1000,
     };
   }
+}
+
+/** Such a seat names a program to run, which no user of the machine may choose for the user of the gateway. */
+function refuseBrowsers({ seats }: SeatsOrder): void {
+  if (!seats.some(({ page }) => page)) return;
+  throw new OrchdError(
+    'FORBIDDEN',
+    `seats of the driver "browser" are taken from callers only with a token: set ${GATEWAY_TOKEN_VARIABLE}`,
+  );
 }

@@ -29,15 +29,19 @@ const TABLE: readonly [string, Partial<SeatLoad>, SeatCaller, string][] = [
   ],
   ['a seat rests', { rest: { reason: 'quota', until: NOW + 5 } }, me, 'quota'],
   ['a rest comes before all else', { running: 1, rest: { reason: 'quota', until: NOW + 5 } }, me, 'quota'],
+  ['a held seat takes nothing', { hold: 'auth_required' }, me, 'auth_required'],
   ['a rest that is over', { rest: { reason: 'quota', until: NOW } }, me, 'free'],
 ];
 
+const RETRY_MS: Readonly<Record<string, number>> = { quota: 5, auth_required: 60_000 };
+
 for (const [title, load, caller, expected] of TABLE) {
   test(`[FANO-6] who may use a seat: ${title}`, () => {
-    const whole = { slots: 1, running: 0, reservations: [], rest: undefined, reservationMs: 2000, ...load };
+    const empty = { slots: 1, running: 0, reservations: [], rest: undefined, hold: undefined };
+    const whole = { ...empty, reservationMs: 2000, ...load };
     const verdict = admit(whole, caller, NOW);
     assert.equal(verdict.is === 'free' ? 'free' : verdict.reason, expected);
-    if (verdict.is === 'busy') assert.equal(verdict.retryAfterMs, expected === 'quota' ? 5 : 1000);
+    if (verdict.is === 'busy') assert.equal(verdict.retryAfterMs, RETRY_MS[expected] ?? 1000);
   });
 }
 

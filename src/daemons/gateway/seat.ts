@@ -26,6 +26,8 @@ export interface SeatLoad {
   /** In the order in which the callers came. */
   readonly reservations: readonly Reservation[];
   readonly rest: Rest | undefined;
+  /** The seat takes nothing until a person has acted. */
+  readonly hold: TurnedAwayReason | undefined;
   readonly reservationMs: number;
 }
 
@@ -38,10 +40,13 @@ const MAX_GUESSED_REST_MS = 5 * 60_000;
 /** A key that was refused is not accepted a second later. */
 const AUTH_REST_MS = 60_000;
 const MAX_REST_MS = 24 * 3_600_000;
+/** What a caller of a held seat is told: nobody knows when the person acts. Callers that follow the seats hear it at once. */
+const HOLD_RETRY_MS = 60_000;
 
 /** Whether a caller's request could begin now. */
 export function admit(load: SeatLoad, caller: SeatCaller, now: number): Verdict {
-  const { rest, slots, running, reservationMs } = load;
+  const { rest, hold, slots, running, reservationMs } = load;
+  if (hold) return { is: 'busy', reason: hold, retryAfterMs: HOLD_RETRY_MS };
   if (rest && rest.until > now) {
     return { is: 'busy', reason: rest.reason, retryAfterMs: Math.ceil(rest.until - now) };
   }
@@ -70,6 +75,7 @@ export class Seat {
   reservationMs: number;
   #reservations: Reservation[] = [];
   #rest: Rest | undefined;
+  #hold: TurnedAwayReason | undefined;
   #failures = 0;
 
   constructor(order: SeatOrder, reservationMs: number) {
@@ -80,7 +86,14 @@ export class Seat {
   load(running: number): SeatLoad {
     const { slots } = this.order;
     const { reservationMs } = this;
-    return { slots, running, reservations: this.#reservations, rest: this.#rest, reservationMs };
+    return {
+      slots,
+      running,
+      reservations: this.#reservations,
+      rest: this.#rest,
+      hold: this.#hold,
+      reservationMs,
+    };
   }
 
   hasReservation(now: number): boolean {
@@ -121,6 +134,12 @@ export class Seat {
     return ms;
   }
 
+  /** The driver waits for a person; undefined: the person has acted, and what the provider said before no longer counts. */
+  hold(reason: TurnedAwayReason | undefined): void {
+    this.#hold = reason;
+    if (reason === undefined) this.#rest = undefined;
+  }
+
   /** The provider has taken a request. */
   taken(): void {
     this.#failures = 0;
@@ -130,6 +149,7 @@ export class Seat {
   changed(order: SeatOrder): void {
     this.order = order;
     this.#rest = undefined;
+    this.#hold = undefined;
     this.#failures = 0;
   }
 

@@ -25,13 +25,16 @@ const NO_EXECUTIONS: ReadonlySet<Execution> = new Set();
 
 export class Seats {
   readonly #drivers: Drivers;
+  /** Called when a seat begins or ceases to wait for a person. */
+  readonly #onHold: () => void;
   readonly #seats = new Map<string, { readonly seat: Seat; use: DriverUse }>();
   /** By the name of the seat. */
   readonly #running = new Map<string, Set<Execution>>();
   #order: SeatsOrder | undefined;
 
-  constructor(drivers: Drivers) {
+  constructor(drivers: Drivers, onHold: () => void) {
     this.#drivers = drivers;
+    this.#onHold = onHold;
   }
 
   /** What the gateway was told last; undefined until it was told once. */
@@ -140,12 +143,23 @@ export class Seats {
     if (!driver) return;
     const use: DriverUse = { driver, calls: 0, isRetired: false };
     if (!known) {
-      this.#seats.set(order.name, { seat: new Seat(order, reservationMs), use });
+      const seat = new Seat(order, reservationMs);
+      this.#seats.set(order.name, { seat, use });
+      this.#watch(seat, use);
       return;
     }
     retire(known.use);
     known.use = use;
     known.seat.changed(order);
+    this.#watch(known.seat, use);
+  }
+
+  #watch(seat: Seat, use: DriverUse): void {
+    use.driver.watchHold?.((reason) => {
+      if (use.isRetired) return;
+      seat.hold(reason);
+      this.#onHold();
+    });
   }
 }
 

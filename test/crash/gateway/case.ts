@@ -30,7 +30,7 @@ export const STEPS = {
 export type Step = keyof typeof STEPS;
 
 export interface CrashCase {
-  readonly driver: DriverName;
+  readonly driver: ApiDriver;
   readonly step: Step;
   readonly victim: Victim;
   readonly policy: 'hold' | 'retry';
@@ -39,7 +39,9 @@ export interface CrashCase {
 const KEY = 'sk-crash-table';
 const HOLD = new URL('./hold.ts', import.meta.url).href;
 const PROVIDER = join(import.meta.dirname, '../../fakes/providers/main.ts');
-const PROVIDERS: Readonly<Record<DriverName, readonly [string, string]>> = {
+/** The drivers that call an API; a page in a browser is in test/flow/browser-seat.test.ts. */
+type ApiDriver = Exclude<DriverName, 'browser'>;
+const PROVIDERS: Readonly<Record<ApiDriver, readonly [string, string]>> = {
   'openai-chat': ['openai', 'chat'],
   'openai-responses': ['openai', 'responses'],
   'anthropic-messages': ['anthropic', 'messages'],

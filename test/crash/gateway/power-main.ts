@@ -60,7 +60,7 @@ const gateway = new Gateway({
   folder: join(folder, 'gateway'),
   host: '127.0.0.1',
   port: 0,
-  drivers: (order) => driverOf(order, { env, times }),
+  drivers: (order) => driverOf(order, { env, folder, times }),
 });
 await gateway.start();
 gateway.follow({
