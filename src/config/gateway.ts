@@ -13,7 +13,7 @@ const OfferedName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,51
 const MAX_MODELS = 1000;
 
 interface Provider {
-  /** Where the provider's API is, without `/v1`. */
+  /** Where the provider's API is, without its version, such as `/v1`. */
   readonly url: string;
   /** The ways to call it; the first is the default. */
   readonly modes: Readonly<Record<string, DriverName>>;
@@ -29,6 +29,10 @@ export const PROVIDERS = {
     url: 'https://api.anthropic.com',
     modes: { messages: 'anthropic-messages', batches: 'anthropic-batches' },
   },
+  gemini: {
+    url: 'https://generativelanguage.googleapis.com',
+    modes: { stream: 'gemini-stream', generate: 'gemini-generate' },
+  },
 } as const satisfies Record<string, Provider>;
 
 const modesOf = (driver: keyof typeof PROVIDERS): Readonly<Record<string, DriverName>> =>
@@ -36,8 +40,8 @@ const modesOf = (driver: keyof typeof PROVIDERS): Readonly<Record<string, Driver
 
 export const SeatSchema = section({
   name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', expected: 'a name of letters, digits and ._-' }),
-  driver: Type.Enum(['openai', 'anthropic']),
-  mode: optional(Type.Enum(['chat', 'responses', 'messages', 'batches'])),
+  driver: Type.Enum(['openai', 'anthropic', 'gemini']),
+  mode: optional(Type.Enum(['chat', 'responses', 'messages', 'batches', 'stream', 'generate'])),
   url: optional(
     Type.Refine(
       Type.String({

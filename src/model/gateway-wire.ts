@@ -26,6 +26,8 @@ export const DRIVERS = [
   'openai-responses',
   'anthropic-messages',
   'anthropic-batches',
+  'gemini-stream',
+  'gemini-generate',
 ] as const;
 export type DriverName = (typeof DRIVERS)[number];
 

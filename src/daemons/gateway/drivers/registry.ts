@@ -5,6 +5,7 @@ import type { Address } from '../../../wire/outbound.ts';
 import type { Driver } from '../driver.ts';
 import { AnthropicBatchesDriver } from './anthropic-batches.ts';
 import { AnthropicMessagesDriver, anthropicHeaders } from './anthropic-messages.ts';
+import { GeminiDriver, geminiHeaders } from './gemini.ts';
 import { OpenAiChatDriver } from './openai-chat.ts';
 import { OpenAiResponsesDriver } from './openai-responses.ts';
 import { ProviderApi, type ProviderTimes } from './provider-api.ts';
@@ -32,6 +33,8 @@ const ENTRIES: Readonly<Record<DriverName, DriverEntry>> = {
   'openai-responses': { headers: bearer, make: (api, keep) => new OpenAiResponsesDriver(api, keep) },
   'anthropic-messages': { headers: anthropicHeaders, make: (api) => new AnthropicMessagesDriver(api) },
   'anthropic-batches': { headers: anthropicHeaders, make: (api) => new AnthropicBatchesDriver(api) },
+  'gemini-stream': { headers: geminiHeaders, make: (api) => new GeminiDriver(api, true) },
+  'gemini-generate': { headers: geminiHeaders, make: (api) => new GeminiDriver(api, false) },
 };
 
 /** Makes the driver of a seat. Throws CONFIG_INVALID where the URL cannot be called. */
