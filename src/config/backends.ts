@@ -1,5 +1,6 @@
 /** The section `backends`: a key for each kind of backend that a configuration can ask for (backends/registry.ts). */
 import { type Static, Type } from 'typebox';
+import { argumentFaults } from './command-arguments.ts';
 import { section } from './section.ts';
 import { UpstreamSchema } from './upstreams.ts';
 
@@ -18,12 +19,29 @@ const Variables = Type.Record(
   },
 );
 
+const OutputPath = Type.String({
+  pattern: '^[^.]{1,128}([.][^.]{1,128}){0,15}$',
+  expected: 'a dotted path into the output, such as usage.input_tokens',
+});
+
+/** Where the parts of an answer are in the JSON that a command prints. */
+const OutputSchema = section({
+  format: Type.Enum(['json']),
+  text: OutputPath,
+  thread: Type.Optional(OutputPath),
+  usage: Type.Optional(section({ input: OutputPath, output: OutputPath })),
+});
+
+const Argv = Type.Array(Type.String(), { minItems: 1, expected: 'a list of words, the program first' });
+
 /** A job type and the command that runs it. */
 const CommandTypeSchema = section({
-  argv: Type.Array(Type.String(), { minItems: 1, expected: 'a list of words, the program first' }),
+  argv: Argv,
+  resume_argv: Type.Optional(Argv),
   cwd: Type.Optional(Type.String({ minLength: 1 })),
   env: Type.Optional(Variables),
   split: Type.Optional(Type.Enum(['line', 'space'])),
+  output: Type.Optional(OutputSchema),
 });
 
 /** A backend that runs a command per job: the payload as JSON on standard input, the answer line by line. */
@@ -74,3 +92,21 @@ export const BackendsSchema = section({
   spools: Type.Array(SpoolSchema, { default: [], expected: 'a list of spools, with name and folder each' }),
   commands: Type.Array(CommandSchema, { default: [], expected: 'a list of backends that run commands' }),
 });
+
+interface CommandFault {
+  /** As in Issue. */
+  readonly path: readonly string[];
+  readonly message: string;
+}
+
+/** Rules between the keys of the commands; checked when each key is right by itself. */
+export function commandFaults({ commands }: Static<typeof BackendsSchema>): CommandFault[] {
+  return commands.flatMap(({ types }, at) =>
+    Object.entries((types as CommandConfig['types']) ?? {}).flatMap(([type, { argv, resume_argv }]) =>
+      argumentFaults(argv, resume_argv).map(({ key, message }) => ({
+        path: ['backends', 'commands', `[${at}]`, 'types', type, key],
+        message,
+      })),
+    ),
+  );
+}

@@ -86,12 +86,15 @@ test('config.example.yaml shows everything that a command may set, with its defa
   const { name, models, types, ...rest } = command as CommandConfig;
   const { argv, cwd, ...typeRest } = types['word-count'] as CommandConfig['types'][string];
   assert.deepEqual(Object.keys(command).sort(), [...COMMAND_KEYS].sort());
-  assert.deepEqual(Object.keys({ argv, cwd, ...typeRest }).sort(), [...COMMAND_TYPE_KEYS].sort());
+  const { resume_argv, output } = types['ask'] as CommandConfig['types'][string];
+  const shownKeys = Object.keys({ argv, cwd, resume_argv, output, ...typeRest });
+  assert.deepEqual(shownKeys.sort(), [...COMMAND_TYPE_KEYS].sort());
   const { keepAckedMs, maxOutputBytes, env, split, ...same } = COMMAND_DEFAULTS;
   const defaults = { ...same, keep_output_sec: keepAckedMs / 1000, max_output_bytes: maxOutputBytes };
   assert.deepEqual(rest, defaults);
   assert.deepEqual(typeRest, { env, split });
   assert.ok(name && models && argv && cwd, 'what has no default is shown by an example');
+  assert.ok(resume_argv && output?.thread && output.usage);
   checkExplained(shown, (line) => line.includes('word-count:'));
 });
 

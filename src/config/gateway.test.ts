@@ -25,6 +25,9 @@ test('a seat names its provider, and how that is called', () => {
   assert.equal(driverOf({ driver: 'openai', mode: 'responses' }), 'openai-responses');
   assert.equal(driverOf({ driver: 'anthropic' }), 'anthropic-messages');
   assert.equal(driverOf({ driver: 'anthropic', mode: 'batches' }), 'anthropic-batches');
+  assert.equal(driverOf({ driver: 'gemini' }), 'gemini-stream');
+  assert.equal(driverOf({ driver: 'gemini', mode: 'generate' }), 'gemini-generate');
+  assert.deepEqual(seats({ ...SEAT, driver: 'gemini', mode: 'stream' })[0]?.mode, 'stream');
   assert.throws(() => seats({ ...SEAT, mode: 'batches' }), {
     code: 'CONFIG_INVALID',
     message:

@@ -13,7 +13,7 @@ const OfferedName = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:/@=+-]{0,51
 const MAX_MODELS = 1000;
 
 interface Provider {
-  /** Where the provider's API is, without `/v1`; undefined where each seat has to say. */
+  /** Where the provider's API is, without its version, such as `/v1`; undefined where each seat has to say. */
   readonly url: string | undefined;
   /** The ways to call it; the first is the default. */
   readonly modes: Readonly<Record<string, DriverName>>;
@@ -30,6 +30,10 @@ export const PROVIDERS = {
     modes: { messages: 'anthropic-messages', batches: 'anthropic-batches' },
   },
   browser: { url: undefined, modes: { page: 'browser' } },
+  gemini: {
+    url: 'https://generativelanguage.googleapis.com',
+    modes: { stream: 'gemini-stream', generate: 'gemini-generate' },
+  },
 } as const satisfies Record<string, Provider>;
 
 const modesOf = (driver: keyof typeof PROVIDERS): Readonly<Record<string, DriverName>> =>
@@ -82,8 +86,8 @@ function isPageUrl(text: string): boolean {
 
 export const SeatSchema = section({
   name: Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$', expected: 'a name of letters, digits and ._-' }),
-  driver: Type.Enum(['openai', 'anthropic', 'browser']),
-  mode: optional(Type.Enum(['chat', 'responses', 'messages', 'batches', 'page'])),
+  driver: Type.Enum(['openai', 'anthropic', 'gemini', 'browser']),
+  mode: optional(Type.Enum(['chat', 'responses', 'messages', 'batches', 'stream', 'generate', 'page'])),
   url: optional(
     Type.Refine(
       Type.String({

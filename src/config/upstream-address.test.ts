@@ -4,9 +4,10 @@ import { upstreamBase, upstreamName } from './upstream-address.ts';
 
 const problemOf = (text: string): string => upstreamBase(text).problem ?? '';
 
-test('an address may end in /v1 or a slash, or have a path before it', () => {
+test('an address may end in /v1, /v1beta or a slash, or have a path before it', () => {
   const same = ['http://h:1', 'http://h:1/', 'http://h:1/v1', ' http://h:1/v1/ ', 'http://h:1/v1//'];
   for (const text of same) assert.deepEqual(upstreamBase(text), { url: 'http://h:1' }, text);
+  assert.deepEqual(upstreamBase('https://h/v1beta/'), { url: 'https://h' });
   assert.deepEqual(upstreamBase('https://openrouter.ai/api/v1'), { url: 'https://openrouter.ai/api' });
   assert.deepEqual(upstreamBase('http://[::1]:8000'), { url: 'http://[::1]:8000' });
 });

@@ -8,7 +8,7 @@ export type UpstreamBase =
 /** Paths of single calls, which are no address of an API. */
 const CALL_PATH = /\/(chat\/completions|completions|embeddings|models|api\/(generate|chat|tags))$/;
 
-/** The base URL of an upstream without `/v1`, from an address with or without it. */
+/** The base URL of an upstream without `/v1` or `/v1beta`, from an address with or without it. */
 export function upstreamBase(text: string): UpstreamBase {
   const given = text.trim();
   const url = URL.parse(given);
@@ -31,7 +31,7 @@ export function upstreamBase(text: string): UpstreamBase {
     const base = path.slice(0, call.index);
     return { problem: `give the address of the API, ${url.origin}${base}, without ${call[0]}` };
   }
-  return { url: url.origin + path.replace(/\/v1$/, '') };
+  return { url: url.origin + path.replace(/\/v1(beta)?$/, '') };
 }
 
 /** The name of an upstream that has none: its host, port and path. */

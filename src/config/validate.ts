@@ -3,6 +3,7 @@ import { IsArray, IsObject, IsOptional, IsRecord, type TObject, type TSchema } f
 import { Check } from 'typebox/value';
 import { nearest } from '../kit/nearest.ts';
 import { OWN_TYPES } from '../model/run-jobs.ts';
+import { commandFaults } from './backends.ts';
 import { seatFaults } from './gateway.ts';
 import type { Issue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, type Path } from './leaves.ts';
@@ -78,7 +79,8 @@ function unknownKey(path: Path, siblings: readonly string[]): Issue {
 
 /** Rules between keys; checked only when each key is right by itself. */
 function conflictIssues({ orchestrator: { queue, retry }, gateway, backends }: RawConfig): Issue[] {
-  const issues: Issue[] = seatFaults(gateway).map(({ path, message }) => wrong(path, message));
+  const faults = [...seatFaults(gateway), ...commandFaults(backends)];
+  const issues: Issue[] = faults.map(({ path, message }) => wrong(path, message));
   issues.push(
     ...ownTypeIssues(
       'commands',

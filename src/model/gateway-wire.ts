@@ -27,6 +27,8 @@ export const DRIVERS = [
   'anthropic-messages',
   'anthropic-batches',
   'browser',
+  'gemini-stream',
+  'gemini-generate',
 ] as const;
 export type DriverName = (typeof DRIVERS)[number];
 

@@ -18,7 +18,7 @@ const folder = testFolder({ after } as Ends);
 const providers = new Map<string, ProviderProcess>();
 
 before(async () => {
-  for (const kind of ['openai', 'anthropic']) {
+  for (const kind of ['openai', 'anthropic', 'gemini']) {
     const provider = new ProviderProcess(kind, join(folder, `${kind}.jsonl`));
     providers.set(kind, await provider.started());
   }
@@ -28,7 +28,7 @@ after(() => {
 });
 
 const providerOf = (driver: DriverName): ProviderProcess =>
-  providers.get(driver.startsWith('openai') ? 'openai' : 'anthropic') as ProviderProcess;
+  providers.get(driver.split('-')[0] ?? '') as ProviderProcess;
 
 const steps = Object.keys(STEPS) as Step[];
 

@@ -5,6 +5,7 @@ import { GATEWAY_PROGRAM } from '../../src/daemons/gateway/layout.ts';
 import type { JobView } from '../../src/model/http/jobs.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { FakeAnthropic } from '../fakes/providers/anthropic.ts';
+import { FakeGemini } from '../fakes/providers/gemini.ts';
 import { chargeOf, type Tariff } from '../fakes/providers/ledger.ts';
 import { FakeOpenAi } from '../fakes/providers/openai.ts';
 import type { FakeProvider } from '../fakes/providers/provider.ts';
@@ -32,8 +33,16 @@ const PRICE = {
 const HARD = { scope: 'global', cost_budget: 1_000_000_000, window: 'total', hard: true };
 
 /** The modes of the seats, which are also the names of their models. */
-const MODES = ['chat', 'responses', 'messages', 'batches'] as const;
+const MODES = ['chat', 'responses', 'messages', 'batches', 'stream', 'generate'] as const;
 type Mode = (typeof MODES)[number];
+const DRIVER = {
+  chat: 'openai',
+  responses: 'openai',
+  messages: 'anthropic',
+  batches: 'anthropic',
+  stream: 'gemini',
+  generate: 'gemini',
+} as const satisfies Record<Mode, string>;
 
 interface Site {
   readonly brain: Orchestrator;
@@ -41,14 +50,17 @@ interface Site {
 }
 
 async function site(t: TestContext, modes: readonly Mode[], price: object = PRICE): Promise<Site> {
-  const fakes = { openai: new FakeOpenAi(ledgerFile(t)), anthropic: new FakeAnthropic(ledgerFile(t)) };
+  const fakes = {
+    openai: new FakeOpenAi(ledgerFile(t)),
+    anthropic: new FakeAnthropic(ledgerFile(t)),
+    gemini: new FakeGemini(ledgerFile(t)),
+  };
   for (const fake of Object.values(fakes)) {
     await fake.start();
     t.after(() => fake.stop());
   }
-  const driverOf = (mode: Mode) => (mode === 'chat' || mode === 'responses' ? 'openai' : 'anthropic');
   const seats = modes.map((mode) => {
-    const driver = driverOf(mode);
+    const driver = DRIVER[mode];
     // What a provider keeps would be found again, where a test wants it to be lost.
     return { name: `${mode}-seat`, driver, mode, models: [mode], url: fakes[driver].url, keep: false };
   });
@@ -59,7 +71,7 @@ async function site(t: TestContext, modes: readonly Mode[], price: object = PRIC
   const config = JSON.stringify({ prices: [price], limits: [HARD] });
   const brain = await start(t, { data: 'memory', backends: [], sources: [source], config });
   await source.firstReports();
-  const providers = Object.fromEntries(MODES.map((mode) => [mode, fakes[driverOf(mode)]]));
+  const providers = Object.fromEntries(MODES.map((mode) => [mode, fakes[DRIVER[mode]]]));
   return { brain, providers: providers as Record<string, FakeProvider> as Site['providers'] };
 }
 
@@ -68,6 +80,8 @@ const THINKS: Record<Mode, object> = {
   responses: { reasoning_effort: 'low' },
   messages: { thinking: { type: 'enabled', budget_tokens: 1024 } },
   batches: { thinking: { type: 'enabled', budget_tokens: 1024 } },
+  stream: { reasoning_effort: 'low' },
+  generate: { reasoning_effort: 'low' },
 };
 const payload = (more: object = {}) => ({
   messages: [{ role: 'user', content: 'Hello there' }],
@@ -101,8 +115,9 @@ test('every call costs what its provider bills for it: cached, written, reasonin
 });
 
 test('without a word about its tokens a call costs what was reserved; a request that is refused costs nothing', async (t) => {
-  const made = await site(t, ['chat', 'messages']);
-  for (const mode of ['chat', 'messages'] as const) {
+  const modes = ['chat', 'messages', 'stream'] as const;
+  const made = await site(t, modes);
+  for (const mode of modes) {
     const { stage, ledger } = made.providers[mode];
     const after = async (fault: FaultName): Promise<JobView> => {
       stage.fail(fault);

@@ -5,17 +5,15 @@ import { DRIVERS } from '../../src/model/gateway-wire.ts';
 import { foreignHost } from '../fakes/providers/foreign-host.ts';
 import type { Json } from '../fakes/providers/provider.ts';
 import { until } from './openai-kit.ts';
-import { ANSWER, Call, failureOf, KEY, SteeredTimers, seat, TAG } from './provider-kit.ts';
+import { ANSWER, Call, failureOf, KEY, STREAMING, SteeredTimers, seat, TAG } from './provider-kit.ts';
 
 const look = {
   type: 'function',
   function: { name: 'look', parameters: { type: 'object', properties: { far: { type: 'boolean' } } } },
 };
 const TOOLS = { messages: [{ role: 'user', content: 'tools' }], tools: [look] };
-const THINKS: Record<string, object> = {
-  'anthropic-messages': { thinking: { type: 'enabled', budget_tokens: 1024 } },
-  'anthropic-batches': { thinking: { type: 'enabled', budget_tokens: 1024 } },
-};
+const budget = { thinking: { type: 'enabled', budget_tokens: 1024 } };
+const THINKS: Record<string, object> = { 'anthropic-messages': budget, 'anthropic-batches': budget };
 
 for (const name of DRIVERS) {
   test(`${name}: an answer with what the model thinks and all its tokens`, async (t) => {
@@ -23,14 +21,13 @@ for (const name of DRIVERS) {
     const call = new Call({ max_tokens: 2000, ...(THINKS[name] ?? { reasoning_effort: 'low' }) });
     const { usage, ...result } = await driver.run(call);
     assert.deepEqual(result, { text: ANSWER, finish_reason: 'stop', reasoning: 'Let me think.' });
-    const isAnthropic = name.startsWith('anthropic');
     assert.deepEqual(
       { ...usage, cache_write_tokens: usage?.cache_write_tokens ?? 0 },
       {
         prompt_tokens: 20,
         completion_tokens: 7,
         cache_read_tokens: 5,
-        cache_write_tokens: isAnthropic ? 2 : 0,
+        cache_write_tokens: name.startsWith('anthropic') ? 2 : 0,
         reasoning_tokens: 3,
       },
     );
@@ -64,6 +61,8 @@ const LIMITS: Record<string, (body: Json) => unknown[]> = {
   'openai-responses': (body) => [body.max_output_tokens, undefined],
   'anthropic-messages': (body) => [body.max_tokens, undefined],
   'anthropic-batches': (body) => [body.requests[0].params.max_tokens, undefined],
+  'gemini-stream': (body) => [body.generationConfig.maxOutputTokens, undefined],
+  'gemini-generate': (body) => [body.generationConfig.maxOutputTokens, undefined],
 };
 /** Fields of callers that would cost more than the input and `max_tokens`. */
 const DEARER = {
@@ -264,7 +263,7 @@ test('anthropic-messages: a cancel closes the connection, and the tokens so far 
   assert.equal(provider.asked.length, 1);
 });
 
-for (const name of DRIVERS.filter((each) => each !== 'anthropic-batches')) {
+for (const name of STREAMING) {
   test(`${name} without keep: a provider that hangs is an unknown outcome`, async (t) => {
     const times = { responseMs: 123_457, idleMs: 4 * 123_458 };
     const timers = new SteeredTimers([times.responseMs, times.idleMs / 4]);

@@ -4,9 +4,7 @@ import { test } from 'node:test';
 import { DRIVERS, type DriverName } from '../../src/model/gateway-wire.ts';
 import { foreignHost } from '../fakes/providers/foreign-host.ts';
 import type { FaultName } from '../fakes/providers/stage.ts';
-import { ANSWER, Call, failureOf, KEY, seat } from './provider-kit.ts';
-
-const STREAMING = DRIVERS.filter((name) => name !== 'anthropic-batches');
+import { ANSWER, Call, failureOf, KEY, STREAMING, seat } from './provider-kit.ts';
 
 /** What a call fails with, in short: the code, whether it may be retried, and why it was turned away. */
 const brief = (error: Awaited<ReturnType<typeof failureOf>>): unknown[] => [
@@ -101,7 +99,7 @@ test('a wait until a date is counted from the date of the answer', async (t) => 
 });
 
 /** Faults after the provider has accepted and billed, where nothing is kept: the answer cannot be had any more. */
-const LOST: FaultName[] = ['drop', 'bad_gateway', 'cut_mid'];
+const LOST: FaultName[] = ['drop', 'bad_gateway', 'cut_mid', 'end_mid'];
 for (const name of STREAMING) {
   for (const fault of LOST) {
     test(`${name} without keep: "${fault}" is an unknown outcome, and is not sent again`, async (t) => {
@@ -115,6 +113,13 @@ for (const name of STREAMING) {
       assert.equal(provider.generations.length, 1);
     });
   }
+
+  test(`${name} without keep: garbage in a stream is WORKER_PROTOCOL, and is not sent again`, async (t) => {
+    const { provider, driver } = await seat(t, name, { keep: false });
+    provider.stage.fail('garbage');
+    assert.equal((await failureOf(driver.run(new Call()))).code, 'WORKER_PROTOCOL');
+    assert.deepEqual([provider.generations.length, provider.ledger.bills.length], [1, 1]);
+  });
 
   test(`${name} without keep: an error as the first event was turned away, a later one was not`, async (t) => {
     const { provider, driver } = await seat(t, name, { keep: false });
@@ -138,6 +143,7 @@ const CUT_BEFORE: Record<string, { code?: string; noted: unknown }> = {
   'openai-chat': { noted: undefined },
   'openai-responses': { code: 'UNKNOWN_OUTCOME', noted: undefined },
   'anthropic-messages': { code: 'UNKNOWN_OUTCOME', noted: [20, 1] },
+  'gemini-stream': { code: 'UNKNOWN_OUTCOME', noted: [20, 4] },
 };
 for (const name of STREAMING) {
   test(`${name} without keep: a stream that is cut after the tokens were counted is whole`, async (t) => {
@@ -198,6 +204,8 @@ test('what a provider cannot do is refused before anything is sent', async (t) =
     ['anthropic-messages', { temperature: 1.5 }],
     ['anthropic-messages', { response_format: { type: 'json_object' } }],
     ['anthropic-batches', { messages: [{ role: 'user', content: [{ type: 'input_audio' }] }] }],
+    ['gemini-stream', { logit_bias: { 1: 1 } }],
+    ['gemini-generate', { input: 'embed this' }],
   ];
   for (const [name, body] of refused) {
     const { provider, driver } = await seat(t, name);

@@ -10,10 +10,11 @@ import { driverOf } from '../../src/daemons/gateway/drivers/registry.ts';
 import type { Cancel, Env, Timers } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { OrchdError } from '../../src/model/errors.ts';
-import type { DriverName } from '../../src/model/gateway-wire.ts';
+import { DRIVERS, type DriverName } from '../../src/model/gateway-wire.ts';
 import type { AnswerPiece } from '../../src/model/inference.ts';
 import type { ExecutionResult, Usage } from '../../src/model/worker-wire.ts';
 import { FakeAnthropic } from '../fakes/providers/anthropic.ts';
+import { FakeGemini } from '../fakes/providers/gemini.ts';
 import { FakeOpenAi } from '../fakes/providers/openai.ts';
 import type { FakeProvider } from '../fakes/providers/provider.ts';
 
@@ -60,6 +61,14 @@ export const FAST: Partial<ProviderTimes> = {
   findMs: 0,
 };
 
+/** The drivers whose answers come as a stream. */
+export const STREAMING = DRIVERS.filter((name) => name !== 'anthropic-batches' && name !== 'gemini-generate');
+
+const fakeOf = (name: DriverName, ledger: string): FakeProvider => {
+  if (name.startsWith('openai')) return new FakeOpenAi(ledger);
+  return name.startsWith('gemini') ? new FakeGemini(ledger) : new FakeAnthropic(ledger);
+};
+
 export interface Seat {
   readonly provider: FakeProvider;
   driver: Driver;
@@ -75,8 +84,7 @@ export interface SeatOptions {
 
 export async function seat(t: TestContext, name: DriverName, options: SeatOptions = {}): Promise<Seat> {
   const { keep = true, times = {}, timers } = options;
-  const isOpenAi = name.startsWith('openai');
-  const provider = isOpenAi ? new FakeOpenAi(ledgerFile(t)) : new FakeAnthropic(ledgerFile(t));
+  const provider = fakeOf(name, ledgerFile(t));
   provider.key = KEY;
   await provider.start();
   const env: Env = { ...realEnv(), ...(timers && { timers }) };

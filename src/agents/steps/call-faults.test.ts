@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { CALL_FAULTS, faultNotes } from './call-faults.ts';
+import { boundedCall, CALL_FAULTS, faultNotes } from './call-faults.ts';
 
 test('docs/agents.md has every code of a call that was not made', () => {
   const page = readFileSync(new URL('../../../docs/agents.md', import.meta.url), 'utf8');
@@ -24,4 +24,11 @@ test('calls with the same tool and fault have one note, with their number', () =
       [undefined, 'TOO_MANY_CALLS', 1],
     ],
   );
+});
+
+test('a call keeps the signature of its provider up to a length, and nothing else that is not needed', () => {
+  const call = { id: 'c', type: 'function' as const, function: { name: 'look', arguments: '{}' } };
+  const extra_content = { google: { thought_signature: 'c2ln' } };
+  assert.deepEqual(boundedCall({ ...call, extra_content, more: 1 } as never), { ...call, extra_content });
+  assert.deepEqual(boundedCall({ ...call, extra_content: 'x'.repeat(70_000) } as never), call);
 });

@@ -35,12 +35,24 @@ const MAX_ID_CHARS = 128;
 /** The arguments of a call that was not made are kept up to this length, for the model to correct them. */
 const MAX_KEPT_ARGUMENT_CHARS = 2000;
 
-/** The call with nothing in it but what is needed, and without endless names. Its arguments are checked later. */
-export const boundedCall = ({ id, function: { name, arguments: args } }: ToolCall): ToolCall => ({
-  id: id.slice(0, MAX_ID_CHARS),
-  type: 'function',
-  function: { name: name.slice(0, MAX_NAME_CHARS), arguments: args },
-});
+/** Longer than the signatures that providers put on a call. */
+const MAX_EXTRA_CHARS = 64 * 1024;
+
+/**
+ * The call with nothing in it but what is needed, and without endless names. Its arguments are checked later. Gemini
+ * refuses a conversation whose calls come back without the signature in `extra_content`.
+ */
+export function boundedCall(call: ToolCall): ToolCall {
+  const { name, arguments: args } = call.function;
+  const { extra_content: extra } = call as { readonly extra_content?: unknown };
+  const isKept = extra !== undefined && JSON.stringify(extra).length <= MAX_EXTRA_CHARS;
+  return {
+    id: call.id.slice(0, MAX_ID_CHARS),
+    type: 'function',
+    function: { name: name.slice(0, MAX_NAME_CHARS), arguments: args },
+    ...(isKept && { extra_content: extra }),
+  };
+}
 
 /** The call as the conversation keeps it after it was refused. */
 export function refusedCall(call: ToolCall): ToolCall {

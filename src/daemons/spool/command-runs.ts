@@ -112,7 +112,7 @@ export class CommandRuns implements AbandonedRuns {
   }
 
   async #endedState({ stdout }: TokenPaths, exit: ExitRecord): Promise<RunState> {
-    const end = await endOf(this.#options.env.disk, stdout, exit);
+    const end = await endOf(this.#options.env, stdout, exit);
     if (end.is === 'forgotten') return { is: 'lost', why: end.why ?? 'its end is not known' };
     const { outcome } = end;
     if (outcome.ok === true)

@@ -25,6 +25,8 @@ export interface GivenMessage extends ChatMessage {
   readonly content: unknown;
   /** The role before `developer` was read as `system`. */
   readonly givenRole: unknown;
+  /** The tool calls as they came, with fields that only one provider has. */
+  readonly givenCalls: unknown;
 }
 
 /** The messages of a request to a provider that has only the chat. Throws UNSUPPORTED for everything else. */
@@ -38,6 +40,7 @@ export function chatMessages(request: InferenceRequest): readonly GivenMessage[]
     field: `messages.${at}.content`,
     content: given[at]?.['content'],
     givenRole: given[at]?.['role'],
+    givenCalls: given[at]?.['tool_calls'],
   }));
 }
 

@@ -39,6 +39,32 @@ const ANSWERS: [number, unknown, string, boolean, string | undefined][] = [
   [400, { message: 'prompt is too long: 9 tokens' }, 'CONTEXT_TOO_LONG', false, undefined],
   [404, { message: 'no such model' }, 'EXECUTION_FAILED', false, undefined],
   [413, { type: 'request_too_large' }, 'EXECUTION_FAILED', false, undefined],
+  [429, { code: 429, status: 'RESOURCE_EXHAUSTED' }, 'RATE_LIMITED', true, 'rate_limited'],
+  [
+    429,
+    { status: 'RESOURCE_EXHAUSTED', details: [{ violations: [{ quotaId: 'RequestsPerDayPerProject' }] }] },
+    'RATE_LIMITED',
+    true,
+    'quota',
+  ],
+  [503, { code: 503, status: 'UNAVAILABLE' }, 'WORKER_BUSY', true, 'overloaded'],
+  [
+    400,
+    { status: 'INVALID_ARGUMENT', details: [{ reason: 'API_KEY_INVALID' }] },
+    'EXECUTION_FAILED',
+    true,
+    'auth_required',
+  ],
+  [403, { code: 403, status: 'PERMISSION_DENIED' }, 'EXECUTION_FAILED', true, 'auth_required'],
+  [400, { code: 400, status: 'INVALID_ARGUMENT', message: 'odd' }, 'EXECUTION_FAILED', false, undefined],
+  [
+    400,
+    { message: 'The input token count (9) exceeds the maximum number of tokens allowed (8).' },
+    'CONTEXT_TOO_LONG',
+    false,
+    undefined,
+  ],
+  [504, { code: 504, status: 'DEADLINE_EXCEEDED' }, 'UNKNOWN_OUTCOME', false, undefined],
 ];
 for (const [status, error, code, retriable, turnedAway] of ANSWERS) {
   test(`a provider's ${status} with ${JSON.stringify(error)} is ${code}`, () => {
@@ -46,6 +72,11 @@ for (const [status, error, code, retriable, turnedAway] of ANSWERS) {
     assert.deepEqual([found.code, found.retriable, found.details.turnedAway], [code, retriable, turnedAway]);
   });
 }
+
+test('the status that Google gives an error is in its message', () => {
+  const error = { code: 404, status: 'NOT_FOUND', message: 'no such model' };
+  assert.match(providerError(reply(404, error), 0).message, /answered 404: NOT_FOUND: no such model$/);
+});
 
 test('the message about a key is not passed on', () => {
   assert.doesNotMatch(providerError(reply(401, { message: 'sk-123 is wrong' }), 0).message, /sk-123/);
@@ -59,6 +90,9 @@ const EVENTS: [unknown, boolean, string, boolean, string | undefined][] = [
   [{ type: 'invalid_request_error' }, false, 'EXECUTION_FAILED', false, undefined],
   [{ type: 'api_error' }, false, 'EXECUTION_FAILED', true, undefined],
   [{ message: 'maximum context length is 8' }, true, 'CONTEXT_TOO_LONG', false, undefined],
+  [{ code: 503, status: 'UNAVAILABLE' }, false, 'WORKER_BUSY', true, 'overloaded'],
+  [{ code: 503, status: 'UNAVAILABLE' }, true, 'EXECUTION_FAILED', true, undefined],
+  [{ code: 400, status: 'INVALID_ARGUMENT' }, false, 'EXECUTION_FAILED', false, undefined],
   ['just text', false, 'EXECUTION_FAILED', true, undefined],
 ];
 for (const [error, hasBegun, code, retriable, turnedAway] of EVENTS) {

@@ -6,6 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type ErrorDetails, OrchdError } from '../../model/errors.ts';
 import { type TurnedAwayReason, upstreamReason } from '../../model/reasons.ts';
+import { fieldsOf, type JsonObject, listOf, textOr } from './json.ts';
 import { retryAfterIn, retryAfterMs } from './retry-after.ts';
 
 /** An answer with an error status; `body` is its beginning. */
@@ -19,7 +20,7 @@ const MAX_MESSAGE_CHARS = 500;
 const MAX_SERVER_WAIT_MS = 3_600_000;
 const MAX_PROVIDER_WAIT_MS = 24 * 3_600_000;
 const TOO_LONG =
-  /context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length)|prompt is too long/i;
+  /context_length_exceeded|exceed_context_size|maximum context length|context (size|window|length)|prompt is too long|input token count .{0,40}exceeds/i;
 
 export function errorFromReply({ status, headers, body }: ErrorReply): OrchdError {
   const text = answered('upstream', status, body);
@@ -63,11 +64,20 @@ const TURNED_AWAY_CODES: ReadonlyMap<string, TurnedAwayReason> = new Map([
   ['authentication_error', 'auth_required'],
   ['permission_error', 'auth_required'],
   ['invalid_api_key', 'auth_required'],
+  // Google's, of which none is charged for.
+  ['RESOURCE_EXHAUSTED', 'rate_limited'],
+  ['UNAVAILABLE', 'overloaded'],
+  ['UNAUTHENTICATED', 'auth_required'],
+  ['PERMISSION_DENIED', 'auth_required'],
 ]);
 /** Anthropic reports an empty account with 400 and the type of any other invalid request. */
 const NO_CREDIT = /credit balance is too low/i;
 /** OpenAI's own message, under changing types. */
 const OVERLOADED = /\boverloaded\b/i;
+/** Google reports a wrong key with 400, and a quota of a day like any limit: only the details of the error tell. */
+const WRONG_KEY = 'API_KEY_INVALID';
+const QUOTA_OF_A_DAY = /PerDay/;
+const MAX_DETAILS = 20;
 
 /** Errors of a provider that the same request would get again. */
 const ABOUT_THE_REQUEST: ReadonlySet<string> = new Set([
@@ -75,6 +85,10 @@ const ABOUT_THE_REQUEST: ReadonlySet<string> = new Set([
   'invalid_prompt',
   'not_found_error',
   'request_too_large',
+  'INVALID_ARGUMENT',
+  'FAILED_PRECONDITION',
+  'OUT_OF_RANGE',
+  'NOT_FOUND',
 ]);
 
 /**
@@ -103,7 +117,8 @@ function turnedAwayBy({ status, body }: ErrorReply): TurnedAwayReason | undefine
   const code = codesOf(error)
     .map((each) => TURNED_AWAY_CODES.get(each))
     .find((each) => each !== undefined);
-  if (status === 429) return code === 'quota' ? 'quota' : 'rate_limited';
+  if (status === 429) return code === 'quota' || isQuotaOfADay(error) ? 'quota' : 'rate_limited';
+  if (status === 400 && detailsOf(error).some(({ reason }) => reason === WRONG_KEY)) return 'auth_required';
   if (status === 402 || (status === 400 && NO_CREDIT.test(messageOf(error)))) return 'quota';
   if (status === 401 || status === 403) return code === 'quota' ? 'quota' : 'auth_required';
   if (status === 529) return 'overloaded';
@@ -182,13 +197,22 @@ function errorIn(body: Buffer): unknown {
 }
 
 function codesOf(error: unknown): string[] {
-  const { code, type } = (error ?? {}) as Record<string, unknown>;
-  return [code, type].filter((word) => typeof word === 'string');
+  const { code, type, status } = (error ?? {}) as Record<string, unknown>;
+  return [code, type, status].filter((word) => typeof word === 'string');
 }
+
+/** The details of an error of Google. */
+const detailsOf = (error: unknown): JsonObject[] =>
+  listOf(fieldsOf(error)['details']).slice(0, MAX_DETAILS).map(fieldsOf);
+
+const isQuotaOfADay = (error: unknown): boolean =>
+  detailsOf(error)
+    .flatMap(({ violations }) => listOf(violations).slice(0, MAX_DETAILS).map(fieldsOf))
+    .some(({ quotaId }) => QUOTA_OF_A_DAY.test(textOr(quotaId)));
 
 export function messageOf(error: unknown): string {
   if (typeof error === 'string') return error.slice(0, MAX_MESSAGE_CHARS);
-  const { code, type, message } = (error ?? {}) as Record<string, unknown>;
-  const words = [code ?? type, message].filter((word) => typeof word === 'string');
+  const { message } = (error ?? {}) as Record<string, unknown>;
+  const words = [codesOf(error)[0], message].filter((word) => typeof word === 'string');
   return words.join(': ').slice(0, MAX_MESSAGE_CHARS);
 }

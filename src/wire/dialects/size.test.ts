@@ -9,6 +9,7 @@ import { readInferenceRequest } from '../../daemons/execution/inference-request.
 import type { InferenceRequest } from '../../model/inference.ts';
 import { messagesBody } from './anthropic-messages.ts';
 import { asChat } from './as-chat.ts';
+import { geminiBody } from './gemini.ts';
 import { chatBody } from './openai-chat.ts';
 import { responsesBody } from './openai-responses.ts';
 
@@ -25,7 +26,8 @@ const content = fc.oneof(
     { maxLength: 4 },
   ),
 );
-const call = fc.tuple(name, name, fc.dictionary(name, text, { maxKeys: 3 })).map(([id, called, given]) => ({
+const callId = fc.constantFrom('a', 'b', 'c');
+const call = fc.tuple(callId, name, fc.dictionary(name, text, { maxKeys: 3 })).map(([id, called, given]) => ({
   id,
   type: 'function',
   function: { name: called, arguments: JSON.stringify(given) },
@@ -33,7 +35,7 @@ const call = fc.tuple(name, name, fc.dictionary(name, text, { maxKeys: 3 })).map
 const message = fc.oneof(
   fc.record({ role: fc.constantFrom('system', 'developer', 'user'), content }),
   fc.record({ role: fc.constant('assistant'), content: text, tool_calls: fc.array(call, { maxLength: 3 }) }),
-  fc.record({ role: fc.constant('tool'), tool_call_id: name, content }),
+  fc.record({ role: fc.constant('tool'), tool_call_id: callId, content }),
 );
 const tool = fc
   .tuple(name, text, fc.dictionary(name, fc.constant({ type: 'string' }), { maxKeys: 3 }))
@@ -46,7 +48,16 @@ const conversation = fc.record({
   tools: fc.array(tool, { maxLength: 4 }),
   max_tokens: fc.constant(10),
 });
-const payload = fc.oneof(conversation, fc.record({ prompt: text, max_tokens: fc.constant(10) }));
+/** A result of a tool belongs to a call before it, and to one only; others are left out. */
+const consistent = conversation.map((given) => {
+  const open = new Set<string>();
+  const messages = given.messages.filter((each) => {
+    if ('tool_calls' in each) for (const { id } of each.tool_calls) open.add(id);
+    return !('tool_call_id' in each) || open.delete(each.tool_call_id);
+  });
+  return { ...given, messages: messages.length > 0 ? messages : [{ role: 'user', content: '' }] };
+});
+const payload = fc.oneof(consistent, fc.record({ prompt: text, max_tokens: fc.constant(10) }));
 
 /** The bytes of all texts, and of all names of fields. */
 function bytesIn(value: unknown): number {
@@ -60,6 +71,7 @@ const BODIES: Record<string, (request: InferenceRequest) => object> = {
   'a chat': (request) => chatBody(asChat(request), 'm', {}),
   'a response': (request) => responsesBody(request, 'm', {}),
   'a message': (request) => messagesBody(request, 'm'),
+  'a request to Gemini': geminiBody,
 };
 for (const [what, make] of Object.entries(BODIES)) {
   test(`the body of ${what} has no more text than the payload and the overheads of a price`, () => {

@@ -12,7 +12,7 @@ import { MessageAnswer } from './anthropic-stream.ts';
 import { completionResult, StreamedAnswer } from './openai-chat.ts';
 import { responseResult } from './openai-responses.ts';
 import { ResponsesAnswer } from './openai-responses-stream.ts';
-import { anthropicUsage, openAiUsage } from './usage.ts';
+import { anthropicUsage, geminiUsage, openAiUsage } from './usage.ts';
 
 /** Micro-units for a million tokens: input, read from a cache, written to one, output, reasoning. */
 const PER_MILLION = [3_000_000, 300_000, 3_750_000, 15_000_000, 20_000_000] as const;
@@ -47,6 +47,7 @@ const message = (fields: Partial<Anthropic.Usage> = {}): Anthropic.Usage => ({
   speed: null,
   ...fields,
 });
+const gemini = (fields: object = {}) => ({ promptTokenCount: 1000, candidatesTokenCount: 200, ...fields });
 const thinking = (thinking_tokens: number) => ({ output_tokens_details: { thinking_tokens } });
 const reasoning = (reasoning_tokens: number) => ({ completion_tokens_details: { reasoning_tokens } });
 const cached = (cached_tokens: number, cache_write_tokens = 0) => ({
@@ -106,6 +107,32 @@ const PRICED: [string, Usage | undefined, number][] = [
       }),
     ),
     500 * 3 + 400 * 0.3 + 100 * 3.75 + 150 * 15 + 50 * 20,
+  ],
+  ['gemini: input and output', geminiUsage(gemini({ totalTokenCount: 1200 })), 1000 * 3 + 200 * 15],
+  [
+    'gemini: cached, which is in the prompt',
+    geminiUsage(gemini({ cachedContentTokenCount: 400 })),
+    600 * 3 + 400 * 0.3 + 200 * 15,
+  ],
+  [
+    'gemini: thoughts, which are beside the answer',
+    geminiUsage(gemini({ thoughtsTokenCount: 50 })),
+    1000 * 3 + 200 * 15 + 50 * 20,
+  ],
+  [
+    'gemini: thoughts, and no answer',
+    geminiUsage({ promptTokenCount: 1000, thoughtsTokenCount: 50, totalTokenCount: 1050 }),
+    1000 * 3 + 50 * 20,
+  ],
+  [
+    'gemini: a total that is larger than its parts',
+    geminiUsage(gemini({ totalTokenCount: 1300 })),
+    1000 * 3 + 300 * 15,
+  ],
+  [
+    'gemini: a prompt of tools',
+    geminiUsage(gemini({ toolUsePromptTokenCount: 10, totalTokenCount: 1210 })),
+    1010 * 3 + 200 * 15,
   ],
 ];
 for (const [what, usage, cost] of PRICED) {
@@ -172,6 +199,20 @@ const UNKNOWN_MESSAGES: [string, Record<string, unknown>][] = [
 for (const [what, told] of UNKNOWN_MESSAGES)
   test(`the usage of a message with ${what} is unknown, and no credit`, () =>
     assert.equal(anthropicUsage(told), undefined));
+
+const UNKNOWN_GEMINI: [string, unknown][] = [
+  ['no prompt', { candidatesTokenCount: 2, totalTokenCount: 9 }],
+  ['no output and no total', { promptTokenCount: 7 }],
+  ['a negative answer', gemini({ candidatesTokenCount: -1 })],
+  ['negative thoughts', gemini({ thoughtsTokenCount: -50 })],
+  ['negative tokens of a cache', gemini({ cachedContentTokenCount: -400 })],
+  ['a fraction', gemini({ totalTokenCount: 0.5 })],
+  ['a number as a text', gemini({ promptTokenCount: '1000' })],
+  ['a sum that is too large', gemini({ promptTokenCount: 2 ** 53 - 1, toolUsePromptTokenCount: 1 })],
+];
+for (const [what, told] of UNKNOWN_GEMINI)
+  test(`the usage of Gemini with ${what} is unknown, and no credit`, () =>
+    assert.equal(geminiUsage(told), undefined));
 
 const OTHER_SPELLINGS: [string, unknown, number][] = [
   [

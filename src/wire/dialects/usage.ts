@@ -1,6 +1,6 @@
 /**
- * Reads what a provider says that it has used, in the spellings of OpenAI's and Anthropic's APIs and of servers that
- * imitate them. Money depends on it, so that nothing a provider says may become a credit:
+ * Reads what a provider says that it has used, in the spellings of OpenAI's, Anthropic's and Gemini's APIs and of servers
+ * that imitate them. Money depends on it, so that nothing a provider says may become a credit:
  *
  * U1  A usage without a count of the input or of the output is unknown, and so is one with any count that is not a whole
  *     number from 0 up. Null is the same as absent. Without a known usage, what was reserved for the call counts.
@@ -61,6 +61,30 @@ export function anthropicUsage(value: unknown): Usage | undefined {
   if (counts?.input === undefined || counts.output === undefined) return undefined;
   const { read, written, reasoning, output } = counts;
   return usage({ input: counts.input + (read ?? 0) + (written ?? 0), output, read, written, reasoning });
+}
+
+/**
+ * The usage of Gemini, whose counts of what the model thinks are beside those of its answer. Counts of zero are left out,
+ * so that the total stands in for the output. Counts of a stream are cumulative, and the last ones are whole.
+ */
+export function geminiUsage(value: unknown): Usage | undefined {
+  const fields = fieldsOf(value);
+  const counts = countsIn({
+    prompt: fields['promptTokenCount'],
+    // What tools of the provider have put into the prompt.
+    tools: fields['toolUsePromptTokenCount'],
+    answer: fields['candidatesTokenCount'],
+    reasoning: fields['thoughtsTokenCount'],
+    total: fields['totalTokenCount'],
+    read: fields['cachedContentTokenCount'],
+  });
+  if (counts?.prompt === undefined) return undefined;
+  const { tools = 0, answer, reasoning, total, read } = counts;
+  if (answer === undefined && reasoning === undefined && total === undefined) return undefined;
+  const prompt = (read ?? 0) > counts.prompt ? counts.prompt + (read ?? 0) : counts.prompt;
+  const input = prompt + tools;
+  const output = Math.max((answer ?? 0) + (reasoning ?? 0), (total ?? 0) - input);
+  return usage({ input, output, read, written: undefined, reasoning });
 }
 
 /** Anthropic's counts after an event of a stream has told some of them anew (U3). */

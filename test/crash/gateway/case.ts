@@ -46,6 +46,8 @@ const PROVIDERS: Readonly<Record<ApiDriver, readonly [string, string]>> = {
   'openai-responses': ['openai', 'responses'],
   'anthropic-messages': ['anthropic', 'messages'],
   'anthropic-batches': ['anthropic', 'batches'],
+  'gemini-stream': ['gemini', 'stream'],
+  'gemini-generate': ['gemini', 'generate'],
 };
 /** A job that nobody can settle stays like that for this long, with everything else up again. */
 const HELD_MS = 3000;

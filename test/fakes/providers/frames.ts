@@ -41,6 +41,7 @@ export async function play(what: Play): Promise<boolean> {
     if (at === 0) await stage.at('first-event', cancelled);
     if (at !== cutAfter) continue;
     if (fault?.name === 'hang_mid') await (cancelled ?? new Promise(() => undefined));
+    else if (fault?.name === 'end_mid') response.end();
     else response.destroy();
     if (!goesOn) return false;
   }
@@ -59,6 +60,8 @@ function arranged(frames: readonly Frame[], fault: FaultName | undefined): Frame
   const outputs = frames.flatMap(({ mark }, at) => (mark === 'output' ? [at] : []));
   const [first, second] = outputs;
   const all = [...frames];
+  if (fault === 'garbage' && first !== undefined)
+    all.splice(first + 1, 0, { text: 'data: {"broken": [\n\n' });
   if (fault === 'disordered' && first !== undefined && second !== undefined)
     [all[first], all[second]] = [frames[second] as Frame, frames[first] as Frame];
   return all;
@@ -67,7 +70,7 @@ function arranged(frames: readonly Frame[], fault: FaultName | undefined): Frame
 /** The frame after which the connection ends or falls silent; -1 if it does neither. */
 function cutOf(frames: readonly Frame[], fault: FaultName | undefined): number {
   const marks = frames.map(({ mark }) => mark);
-  if (fault === 'cut_mid' || fault === 'hang_mid') return marks.indexOf('output');
+  if (fault === 'cut_mid' || fault === 'end_mid' || fault === 'hang_mid') return marks.indexOf('output');
   if (fault === 'cut_before_usage') return marks.indexOf('usage') - 1;
   if (fault === 'cut_after_usage') return marks.lastIndexOf('usage');
   return -1;

@@ -79,10 +79,10 @@ export abstract class FakeProvider {
 
   /** Requests that begin a generation, however they ended. */
   get generations(): Asked[] {
-    return this.asked.filter(({ method, path }) => method === 'POST' && this.generationPaths.includes(path));
+    return this.asked.filter(({ method, path }) => method === 'POST' && this.#isGeneration(path));
   }
 
-  protected abstract readonly generationPaths: readonly string[];
+  protected abstract readonly generationPaths: readonly (string | RegExp)[];
   protected abstract keyOf(request: IncomingMessage): string | undefined;
   protected abstract errorBody(type: string, message: string): Json;
   /** The tokens of a prompt that it writes to a cache. */
@@ -115,6 +115,16 @@ export abstract class FakeProvider {
     send(response, status, this.errorBody(type, message), headers);
   }
 
+  protected refuseKey(response: ServerResponse, key: string | undefined): void {
+    this.refuse(response, 401, 'authentication_error', `Incorrect API key provided: ${key}`);
+  }
+
+  /** Whether a request to this path, with or without its query, begins a generation. */
+  #isGeneration(path: string): boolean {
+    const [name = ''] = path.split('?');
+    return this.generationPaths.some((each) => (typeof each === 'string' ? each === name : each.test(name)));
+  }
+
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => undefined);
     const content = await text(request).catch(() => '');
@@ -125,10 +135,9 @@ export abstract class FakeProvider {
       return this.#control(method, url.pathname.slice(10), body, response);
     const key = this.keyOf(request);
     this.asked.push({ method, path: url.pathname + url.search, body, key });
-    if (this.key !== undefined && key !== this.key)
-      return this.refuse(response, 401, 'authentication_error', `Incorrect API key provided: ${key}`);
+    if (this.key !== undefined && key !== this.key) return this.refuseKey(response, key);
     const exchange = { method, url, body, key, response };
-    if (method === 'POST' && this.generationPaths.includes(url.pathname)) {
+    if (method === 'POST' && this.#isGeneration(url.pathname)) {
       const wrong = this.invalid(body, request.headers);
       if (wrong !== undefined) return this.refuse(response, 400, 'invalid_request_error', wrong);
       return this.#accept(exchange);

@@ -40,7 +40,8 @@ export function billedTokens(body: Json, written: number): BilledTokens {
 /** Answers with the last text; to `tools` with a call. Thinks aloud if it is told to. */
 export function scriptOf(messages: Json, body: Json): Script {
   const prompt = lastText(messages);
-  const thinks = Boolean(body.reasoning_effort ?? body.reasoning ?? body.thinking);
+  const config = body.generationConfig?.thinkingConfig;
+  const thinks = Boolean(body.reasoning_effort ?? body.reasoning ?? body.thinking ?? config);
   const isCall = prompt === 'tools' && Array.isArray(body.tools);
   return {
     reasoning: thinks ? 'Let me think.' : '',
@@ -54,11 +55,12 @@ export function promptOf(body: Json): string {
   return lastText(messagesIn(body.requests?.[0]?.params ?? body));
 }
 
-const messagesIn = ({ messages, input }: Json): Json =>
-  messages ?? (typeof input === 'string' ? [{ content: input }] : (input ?? []));
+const messagesIn = ({ messages, contents, input }: Json): Json =>
+  messages ?? contents ?? (typeof input === 'string' ? [{ content: input }] : (input ?? []));
 
 function lastText(messages: Json): string {
-  const content = messages.at(-1)?.content ?? '';
+  const last = messages.at(-1);
+  const content = last?.content ?? last?.parts ?? '';
   if (typeof content === 'string') return content;
   return content.map((part: Json) => (typeof part.text === 'string' ? part.text : `[${part.type}]`)).join('');
 }

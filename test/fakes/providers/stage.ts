@@ -10,7 +10,7 @@ export const FAULTS = [
   'quota',
   /** Anthropic's account without credit: a 400. */
   'no_credit',
-  /** 529 of Anthropic, 503 of OpenAI, each in the provider's form. */
+  /** 529 of Anthropic, 503 of OpenAI and Gemini, each in the provider's form. */
   'overloaded',
   /** 503 of a proxy, which is no JSON. */
   'proxy_503',
@@ -29,11 +29,15 @@ export const FAULTS = [
   /** An error after the first output. */
   'error_later',
   'cut_mid',
+  /** The stream ends properly after the first output, without the rest. */
+  'end_mid',
   'cut_before_usage',
   'cut_after_usage',
   'no_usage',
   'usage_twice',
   'doubled',
+  /** An event that is no JSON after the first output. */
+  'garbage',
   'disordered',
   /** 502 of a proxy, after the provider has accepted. */
   'bad_gateway',
@@ -45,6 +49,8 @@ export const FAULTS = [
   'hang_mid',
   /** The generation itself fails. */
   'fails',
+  /** The prompt is blocked for its content: an answer of Gemini without candidates. */
+  'blocked',
   /** A batch that is ended before its request was begun. */
   'expires',
   /** The results of a batch are at the host in `location`. */

@@ -33,6 +33,7 @@ import { readRecord, writeRecord } from '../../../kit/record-file.ts';
 import { Service } from '../../../kit/service.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../../../model/errors.ts';
 import type { Commander } from '../../../model/worker-wire.ts';
+import { commandFor } from './arguments.ts';
 import { Cleaner } from './cleaner.ts';
 import { eraseExecution } from './erase.ts';
 import { forbidStart, readTokenState, type TokenState } from './executions.ts';
@@ -52,7 +53,7 @@ import {
   type TokenPaths,
 } from './layout.ts';
 import { openLayout } from './open-layout.ts';
-import { COMMAND_DEFAULTS, type CommandBackendOptions, checkOptions, commandFor } from './options.ts';
+import { COMMAND_DEFAULTS, type CommandBackendOptions, checkOptions } from './options.ts';
 import { endOf } from './outcome.ts';
 import { type Milestone, readEvents } from './reader.ts';
 import { CommandRegistry } from './registry.ts';
@@ -175,7 +176,7 @@ export class CommandBackend extends Service implements Backend {
     const execution = { env: this.#env, paths, owner, milestones: this.#milestonesOf(paths.name), readExit };
     const stop = signal ? AbortSignal.any([signal, this.stopSignal]) : this.stopSignal;
     const exit = await readEvents(execution, from, on, stop);
-    return exit ? this.#endOf(paths, exit) : { is: 'lost' };
+    return exit ? this.#endOf(paths, exit, owner) : { is: 'lost' };
   }
 
   async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
@@ -198,7 +199,7 @@ export class CommandBackend extends Service implements Backend {
             ...this.#registry.openings.openingBefore(who),
           };
         case 'ended':
-          return withHash(await this.#endOf(paths, state.exit), state.owner);
+          return withHash(await this.#endOf(paths, state.exit, state.owner), state.owner);
         case 'orphaned':
           if (!(await this.#takeOver(paths))) return { is: 'stopping' };
           continue;
@@ -294,7 +295,7 @@ export class CommandBackend extends Service implements Backend {
     const former = await this.#formerReply(offer, paths);
     if (former) return former;
     const { types, slots = COMMAND_DEFAULTS.slots } = this.#options;
-    const command = commandFor(types, offer, paths.work);
+    const command = await commandFor(types, offer, paths.work, this.#env.timers);
     if (command instanceof OrchdError) return { is: 'refused', error: command.info() };
     if (this.#running.size >= slots) await this.#recount();
     if (this.#running.size >= slots) return { is: 'busy' };
@@ -334,7 +335,7 @@ export class CommandBackend extends Service implements Backend {
     let state = await readTokenState(this.#env.disk, paths);
     if (state.is === 'orphaned' && (await this.#takeOver(paths)))
       state = await readTokenState(this.#env.disk, paths);
-    if (state.is === 'ended') return withHash(await this.#endOf(paths, state.exit), state.owner);
+    if (state.is === 'ended') return withHash(await this.#endOf(paths, state.exit, state.owner), state.owner);
     if (state.is === 'running' || state.is === 'orphaned')
       return withHash({ is: 'running' } as const, state.owner);
     this.#running.delete(paths.name);
@@ -342,10 +343,10 @@ export class CommandBackend extends Service implements Backend {
   }
 
   /** Reads the outcome of an ended execution and frees its slot. Every caller that finds an end comes through here. */
-  #endOf(paths: TokenPaths, exit: ExitRecord): Promise<ExecutionEnd> {
+  #endOf(paths: TokenPaths, exit: ExitRecord, owner: OwnerRecord | undefined): Promise<ExecutionEnd> {
     this.#running.delete(paths.name);
     this.#kills.ended(paths.name);
-    return endOf(this.#env.disk, paths.stdout, exit, this.#options.outcomeOf);
+    return endOf(this.#env, paths.stdout, exit, { changed: this.#options.outcomeOf, output: owner?.output });
   }
 
   async #exitOf(paths: TokenPaths, checkAlive: boolean): Promise<ExitRecord | undefined> {

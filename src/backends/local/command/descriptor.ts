@@ -17,10 +17,17 @@ const openFolder: ConfiguredBackend['openFolder'] = ({ env, folder, isCopy }) =>
 function optionsOf({
   max_output_bytes,
   keep_output_sec,
+  types,
   ...same
 }: CommandConfig): Omit<CommandBackendOptions, 'folder'> {
   return {
     ...same,
+    types: Object.fromEntries(
+      Object.entries(types).map(([type, { resume_argv: resumeArgv, ...rest }]) => [
+        type,
+        { ...rest, ...(resumeArgv && { resumeArgv }) },
+      ]),
+    ),
     ...(max_output_bytes === undefined ? {} : { maxOutputBytes: max_output_bytes }),
     ...(keep_output_sec === undefined ? {} : { keepAckedMs: keep_output_sec * 1000 }),
   };

@@ -4,6 +4,7 @@
  * of a payload once more would hold the brain's event loop. Nothing of it is written to a file: `env` may contain
  * secrets.
  */
+import type { JsonOutput } from './json-output.ts';
 import type { Split } from './layout.ts';
 
 /** A command that is to be run. */
@@ -25,6 +26,7 @@ export interface CommandSpec {
   readonly isOwnTimeout?: boolean | undefined;
   readonly maxOutputBytes: number;
   readonly offeredAt: number;
+  readonly output?: JsonOutput | undefined;
 }
 
 export type KeeperOrder =

@@ -195,6 +195,7 @@ export class Keeper {
       job_id: spec.jobId,
       model: spec.model,
       split: spec.split,
+      ...(spec.output && { output: spec.output }),
       started_at: Date.now(),
       timeout_ms: spec.timeoutMs,
       ...(spec.isOwnTimeout && { own_timeout: true }),

@@ -17,6 +17,7 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { isProcessIdentity, type ProcessIdentity } from '../../../kit/process/identity.ts';
 import type { Mark } from '../../../kit/process/marked.ts';
+import type { JsonOutput } from './json-output.ts';
 
 /** A longer output is cut to this size in the result; the events contain all of it. */
 export const MAX_RESULT_BYTES = 1024 * 1024;
@@ -41,6 +42,8 @@ export interface OwnerRecord extends ProcessIdentity {
   /** The keeper stops the command at `timeout_ms`; otherwise only if no brain has done so by then. */
   readonly own_timeout?: true | undefined;
   readonly max_output_bytes?: number;
+  /** Here and not taken from the configuration, which may be another one when the command ends. */
+  readonly output?: JsonOutput | undefined;
 }
 
 /**

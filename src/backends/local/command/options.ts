@@ -1,18 +1,24 @@
 /** The options of a command backend, and their check. */
+import { argumentFaults } from '../../../config/command-arguments.ts';
 import type { ExecutionOutcome, Offer } from '../../../core/ports/backend.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import type { Labels } from '../../../model/records.ts';
+import type { JsonOutput } from './json-output.ts';
 import type { ExitWhy, Split } from './layout.ts';
 
 export interface CommandType {
   /** The program and its arguments, passed without a shell. */
   readonly argv: readonly string[];
+  /** In place of `argv` for a job that goes on with a thread. Both may contain placeholders (arguments.ts). */
+  readonly resumeArgv?: readonly string[] | undefined;
   /** The working directory. By default an empty folder of its own, removed with the execution. */
   readonly cwd?: string;
   /** Environment variables, added to PATH, HOME, LANG and TMPDIR, the only ones passed on from our environment. */
   readonly env?: Readonly<Record<string, string>>;
   /** Where the output is cut into events; `line` by default. */
   readonly split?: Split;
+  /** Where the parts of the answer are in what the command prints; without it, all that it prints is the text. */
+  readonly output?: JsonOutput | undefined;
 }
 
 /** A command that is made for one offer. */
@@ -25,23 +31,6 @@ export interface OfferedCommand extends CommandType {
 
 /** Makes the command for an offer. Throws an OrchdError for an offer that is refused. `work`: its own empty folder. */
 export type CommandOf = (offer: Offer, work: string) => OfferedCommand;
-
-/** The command for an offer, or why it is refused. */
-export function commandFor(
-  types: CommandBackendOptions['types'],
-  offer: Offer,
-  work: string,
-): OfferedCommand | OrchdError {
-  const name = offer.ask.spec.type;
-  const type = Object.hasOwn(types, name) ? types[name] : undefined;
-  if (!type) return new OrchdError('WORKER_NOT_FOUND', `this backend runs no jobs of type "${name}"`);
-  try {
-    return typeof type === 'function' ? type(offer, work) : type;
-  } catch (error) {
-    if (error instanceof OrchdError) return error;
-    throw error;
-  }
-}
 
 /** Changes the outcome that follows from how a command ended. */
 export type CommandOutcome = (outcome: ExecutionOutcome, why: ExitWhy) => ExecutionOutcome;
@@ -97,10 +86,14 @@ export function checkOptions({
   if (!Number.isSafeInteger(slots) || slots < 1) wrong('slots must be a whole number of at least 1');
   for (const [type, made] of Object.entries(types)) {
     if (typeof made === 'function') continue;
-    const { argv, env = {}, split } = made;
+    const { argv, resumeArgv, env = {}, split } = made;
     const isText = (part: unknown): boolean => typeof part === 'string' && !part.includes('\0');
     if (!Array.isArray(argv) || argv.length === 0 || argv[0] === '' || !argv.every(isText))
       wrong(`types.${type}.argv must be a list of texts that begins with a program`);
+    if (resumeArgv && (resumeArgv.length === 0 || !resumeArgv.every(isText)))
+      wrong(`types.${type}.resume_argv must be a list of texts that begins with a program`);
+    for (const { key, message } of argumentFaults(argv, resumeArgv))
+      wrong(`types.${type}.${key}: ${message}`);
     const name = Object.keys(env).find((key) => !VARIABLE_NAME.test(key));
     if (name !== undefined) wrong(`types.${type}.env: "${name}" is not a name of letters, digits and _`);
     const taken = SHELL_VARIABLES.find((key) => Object.hasOwn(env, key));

@@ -1,8 +1,11 @@
 /** Translates `exit.json` and `stdout` into an outcome. The same files always give the same outcome. */
 import { constants } from 'node:os';
 import type { ExecutionEnd, ExecutionOutcome } from '../../../core/ports/backend.ts';
-import type { Disk } from '../../../kit/env/env.ts';
+import type { Disk, Env } from '../../../kit/env/env.ts';
+import { JsonFaultError, parseInSlices } from '../../../kit/json-parser.ts';
+import { atOnce, inSlices, ONE_TURN_BYTES } from '../../../kit/slices.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo } from '../../../model/errors.ts';
+import { type JsonOutput, jsonOutcome, undeclared } from './json-output.ts';
 import { type ExitRecord, MAX_RESULT_BYTES } from './layout.ts';
 import type { CommandOutcome } from './options.ts';
 import { characterEnd } from './splitter.ts';
@@ -20,19 +23,25 @@ const FOREIGN_SIGNALS = ['SIGKILL', 'SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as
 /** A shell whose program was ended by a signal exits with this code and the number of the signal; so do many programs. */
 const SIGNAL_EXIT = 128;
 
+export interface EndRules {
+  readonly changed?: CommandOutcome | undefined;
+  /** What the configuration of the command declares about its output. */
+  readonly output?: JsonOutput | undefined;
+}
+
 /**
  * The outcome is unknown where the command was cut off by somebody else, or nobody saw its end: it may
  * have done all of its work before that.
  */
 export async function endOf(
-  disk: Disk,
+  env: Pick<Env, 'disk' | 'timers'>,
   stdout: string,
   exit: ExitRecord,
-  changed: CommandOutcome = (outcome) => outcome,
+  { changed = (outcome) => outcome, output }: EndRules = {},
 ): Promise<ExecutionEnd> {
   const why = unknownBy(exit);
   if (why !== undefined) return { is: 'forgotten', why };
-  return { is: 'ended', outcome: changed(await outcomeOf(disk, stdout, exit), exit.why) };
+  return { is: 'ended', outcome: changed(await outcomeOf(env, stdout, exit, output), exit.why) };
 }
 
 function unknownBy({ why, code, signal }: ExitRecord): string | undefined {
@@ -47,12 +56,20 @@ function unknownBy({ why, code, signal }: ExitRecord): string | undefined {
   return by && `ended by ${by}, and not by orchd`;
 }
 
-async function outcomeOf(disk: Disk, stdout: string, exit: ExitRecord): Promise<ExecutionOutcome> {
+async function outcomeOf(
+  env: Pick<Env, 'disk' | 'timers'>,
+  stdout: string,
+  exit: ExitRecord,
+  output: JsonOutput | undefined,
+): Promise<ExecutionOutcome> {
   switch (exit.why) {
     case 'killed':
       return { ok: 'cancelled' };
     case 'exit':
-      return exit.code === 0 ? { ok: true, resultText: await resultOf(disk, stdout, exit) } : exited(exit);
+      if (exit.code !== 0) return exited(exit);
+      return output
+        ? declaredOutcome(env, stdout, exit, output)
+        : { ok: true, resultText: await resultOf(env.disk, stdout, exit) };
     case 'timeout':
       return failed('WORKER_TIMEOUT', exit.message ?? 'it ran longer than its timeout', true);
     case 'output':
@@ -96,6 +113,31 @@ function failed(
 ): Extract<ExecutionOutcome, { readonly ok: false }> {
   const error: ErrorInfo = { ...errorInfo(code, message.slice(0, MAX_MESSAGE_CHARS)), retriable };
   return { ok: false, error };
+}
+
+/** What a command has printed, where its configuration declares the form. Its keeper has checked that it is JSON. */
+async function declaredOutcome(
+  { disk, timers }: Pick<Env, 'disk' | 'timers'>,
+  stdout: string,
+  exit: ExitRecord,
+  output: JsonOutput,
+): Promise<ExecutionOutcome> {
+  const bytes = exit.output_bytes ?? 0;
+  if (bytes > MAX_RESULT_BYTES) return undeclared(`it is longer than ${MAX_RESULT_BYTES} bytes`);
+  if (!exit.is_json) return undeclared('it is no object or list in JSON');
+  const file = await disk.open(stdout, 'read');
+  try {
+    const json = (await file.read(0, bytes)).toString().trim();
+    const parsing = parseInSlices(json);
+    const value = bytes <= ONE_TURN_BYTES ? atOnce(parsing) : await inSlices(parsing, timers);
+    return jsonOutcome(output, json, value);
+  } catch (error) {
+    // A process that the command has left behind may have written over its output.
+    if (error instanceof JsonFaultError) return undeclared('it is no object or list in JSON');
+    throw error;
+  } finally {
+    await file.close();
+  }
 }
 
 /** The text of the result. JSON is embedded as it was written: its keeper has parsed it, so nobody has to here. */

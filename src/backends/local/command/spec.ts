@@ -37,6 +37,7 @@ export function specOf(
       ...markVariable(markOf(registry, parts.name)),
     },
     split: type.split ?? COMMAND_DEFAULTS.split,
+    ...(type.output && { output: type.output }),
     timeoutMs: type.timeoutMs ?? ask.spec.timeout_ms,
     ...(type.timeoutMs !== undefined && { isOwnTimeout: true }),
   };

@@ -9,6 +9,7 @@ import { AnthropicMessagesDriver, anthropicHeaders } from './anthropic-messages.
 import { BrowserDriver } from './browser/browser-driver.ts';
 import { checkPackage } from './browser/chromium-package.ts';
 import { Profile, profileFolder } from './browser/profile.ts';
+import { GeminiDriver, geminiHeaders } from './gemini.ts';
 import { OpenAiChatDriver } from './openai-chat.ts';
 import { OpenAiResponsesDriver } from './openai-responses.ts';
 import { ProviderApi, type ProviderTimes } from './provider-api.ts';
@@ -38,6 +39,8 @@ const API_DRIVERS: Readonly<Record<Exclude<DriverName, 'browser'>, DriverEntry>>
   'openai-responses': { headers: bearer, make: (api, keep) => new OpenAiResponsesDriver(api, keep) },
   'anthropic-messages': { headers: anthropicHeaders, make: (api) => new AnthropicMessagesDriver(api) },
   'anthropic-batches': { headers: anthropicHeaders, make: (api) => new AnthropicBatchesDriver(api) },
+  'gemini-stream': { headers: geminiHeaders, make: (api) => new GeminiDriver(api, true) },
+  'gemini-generate': { headers: geminiHeaders, make: (api) => new GeminiDriver(api, false) },
 };
 
 /** Makes the driver of a seat. Throws CONFIG_INVALID where the URL cannot be called, or a package is missing. */
