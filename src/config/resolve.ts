@@ -88,6 +88,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     pool: poolOf(pool, orchestrator, isSet('pool.url')),
     pools: poolsOf(raw),
     agents: raw.agents,
+    modules: raw.modules,
     limits: limitSpecs(raw.limits),
     money: { currency: raw.currency, prices: priceSpecs(raw.prices) },
     log: { level: log.level },
