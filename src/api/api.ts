@@ -19,6 +19,7 @@ import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { modelRouteRoutes } from './model-routes.ts';
+import { type ModuleDirectory, moduleRoutes } from './modules.ts';
 import { OpenStreams } from './open-streams.ts';
 import { LargeResults } from './openai/large-results.ts';
 import { listedModels } from './openai/models.ts';
@@ -52,6 +53,8 @@ export interface ApiOptions extends MetaOptions {
   /** The memory for large answers, which the server shares. */
   readonly answerRoom: ByteRoom;
   readonly agents: Agents;
+  /** The modules of the brain. */
+  readonly modules: ModuleDirectory;
 }
 
 const LEASE_TOKEN_BYTES = 32;
@@ -82,6 +85,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...modelRouteRoutes(orchestrator),
     ...priceRoutes(orchestrator, options.currency),
     ...seatRoutes(orchestrator),
+    ...moduleRoutes(options.modules),
     ...usageRoutes(orchestrator, { currency: options.currency, openStreams, timers: env.timers }),
     ...scheduleRoutes(orchestrator),
     ...controlRoutes(orchestrator),

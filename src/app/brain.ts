@@ -2,6 +2,8 @@
 import { resolve } from 'node:path';
 import { GatewaySource } from '../adapters/gateway/gateway-source.ts';
 import { gatewaySettings } from '../adapters/gateway/settings.ts';
+import { Modules } from '../adapters/modules/modules.ts';
+import { moduleSettings } from '../adapters/modules/settings.ts';
 import { ConfiguredSchedules } from '../adapters/schedules/configured-schedules.ts';
 import { ScheduleTicker } from '../adapters/schedules/schedule-ticker.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
@@ -27,7 +29,7 @@ import { observers } from '../telemetry/observers.ts';
 import { RunTelemetry } from '../telemetry/run-telemetry.ts';
 import { AwaitServers } from './await-servers.ts';
 import { CatalogFiles } from './catalog-files.ts';
-import { backendFolder, gatewayFolder, upstreamsFolder } from './node-folders.ts';
+import { backendFolder, gatewayFolder, modulesFolder, upstreamsFolder } from './node-folders.ts';
 import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
@@ -51,6 +53,7 @@ type OtherServers = readonly (UpstreamSource | GatewaySource | SpoolSource)[];
 
 export class Brain extends ServiceList {
   readonly orchestrator: Orchestrator;
+  readonly modules: Modules;
   readonly #ownPool: OwnPool | undefined;
   readonly #servers: OtherServers;
 
@@ -61,8 +64,10 @@ export class Brain extends ServiceList {
       orchestrator.reads.modelRecord(name).then((record) => record !== undefined);
     const servers = serversOf(parts, lead, isInCatalog);
     const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, lead);
-    super(servicesOf(parts, orchestrator, ownPool, servers));
+    const modules = modulesOf(parts, orchestrator);
+    super([...servicesOf(parts, orchestrator, ownPool, servers), modules]);
     this.orchestrator = orchestrator;
+    this.modules = modules;
     this.#ownPool = ownPool;
     this.#servers = servers;
   }
@@ -109,6 +114,16 @@ function servicesOf(
     new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: config.schedules }),
     new ScheduleTicker({ env, logger, orchestrator }),
   ];
+}
+
+/** Started last, so that the first scan finds the models, and stopped first. */
+function modulesOf({ options, env, tally }: ServerParts, orchestrator: Orchestrator): Modules {
+  const { config, logger, data } = options;
+  const settings = moduleSettings(config.modules);
+  return new Modules(
+    { env, logger, orchestrator, observer: tally.modules, folder: modulesFolder(data) },
+    settings,
+  );
 }
 
 function ownPoolOf({ options, env }: ServerParts): OwnPool | undefined {

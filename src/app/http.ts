@@ -1,5 +1,6 @@
 /** The HTTP surface of a server. */
 import type { ApiOptions } from '../api/api.ts';
+import type { ModuleDirectory } from '../api/modules.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import { Service } from '../kit/service.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
@@ -53,15 +54,10 @@ export function httpServer(
   return http;
 }
 
-export function apiOptions({
-  options,
-  env,
-  uptimeMs,
-  tally,
-  tokens,
-  answerRoom,
-  agents,
-}: ServerParts): ApiOptions {
+export function apiOptions(
+  { options, env, uptimeMs, tally, tokens, answerRoom, agents }: ServerParts,
+  modules: ModuleDirectory,
+): ApiOptions {
   const { server, queue, store, leases, pools, money } = options.config;
   return {
     env,
@@ -82,6 +78,7 @@ export function apiOptions({
     tally,
     answerRoom,
     agents,
+    modules,
   };
 }
 

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { apiRoutes } from '../api/api.ts';
 import { clusterRoutes, leaderView, routeIn, routeTable } from '../api/cluster.ts';
 import { Forwarder } from '../api/forward.ts';
+import type { ModuleDirectory } from '../api/modules.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import type { Logger } from '../kit/logger.ts';
 import { Service } from '../kit/service.ts';
@@ -11,7 +12,6 @@ import { OrchdError } from '../model/errors.ts';
 import type { LeaderView } from '../model/http/meta.ts';
 import type { LeftWork } from '../runtime/left-work.ts';
 import { Member } from '../runtime/member.ts';
-import type { Orchestrator } from '../runtime/orchestrator.ts';
 import type { NodeLeadership } from '../stores/descriptor.ts';
 import { configuredStore } from '../stores/registry.ts';
 import type { HttpServer } from '../wire/http-server.ts';
@@ -21,10 +21,12 @@ import { Brain } from './brain.ts';
 import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
 import { NodeFolders } from './node-folders.ts';
 import type { RunningServer, ServerParts } from './parts.ts';
-import { STANDBY } from './standby.ts';
+import { NO_MODULES, STANDBY } from './standby.ts';
 
 /** Requests that may be forwarded to the leader at a time, and the same for streams. */
 const MAX_FORWARDED = 10_000;
+
+type Answering = Pick<Brain, 'orchestrator'> & { readonly modules: ModuleDirectory };
 
 export class ClusterNode extends Service implements RunningServer {
   readonly #parts: ServerParts;
@@ -57,7 +59,7 @@ export class ClusterNode extends Service implements RunningServer {
       logger,
       makeBrain: (term) => {
         const brain = new Brain(parts, { term, node: this.#identity.node });
-        this.#leading = routeTable(this.#routesOf(brain.orchestrator, () => false));
+        this.#leading = routeTable(this.#routesOf(brain, () => false));
         return brain;
       },
     });
@@ -99,9 +101,9 @@ export class ClusterNode extends Service implements RunningServer {
     this.#outbound.close();
   }
 
-  #routesOf(orchestrator: Orchestrator, canForward: () => boolean): readonly Route[] {
+  #routesOf({ orchestrator, modules }: Answering, canForward: () => boolean): readonly Route[] {
     return apiRoutes(orchestrator, {
-      ...apiOptions(this.#parts),
+      ...apiOptions(this.#parts, modules),
       leader: () => this.#leaderView(),
       canForward,
     });
@@ -113,7 +115,9 @@ export class ClusterNode extends Service implements RunningServer {
   }
 
   #server(): HttpServer {
-    const standby = routeTable(this.#routesOf(STANDBY, () => this.#member.leader !== undefined));
+    const standby = routeTable(
+      this.#routesOf({ orchestrator: STANDBY, modules: NO_MODULES }, () => this.#member.leader !== undefined),
+    );
     const routes = clusterRoutes([...standby.values()], this.#forwarder(), () =>
       this.#member.brain ? this.#leading : standby,
     );

@@ -89,7 +89,7 @@ class LoneServer extends ServiceList implements RunningServer {
   constructor(parts: ServerParts) {
     const brain = new Brain(parts);
     const { orchestrator } = brain;
-    const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts)));
+    const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts, brain.modules)));
     super([parts.tokens, brain, parts.folderMeter, http, new OpenCalls(http, () => orchestrator)]);
     this.#host = parts.host;
     this.#brain = brain;

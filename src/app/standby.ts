@@ -3,6 +3,8 @@
  * /leader, /metrics and /openapi.json by itself, and these read nothing but what is below; every other request is
  * forwarded to the leader (api/cluster.ts).
  */
+import type { ModuleDirectory } from '../api/modules.ts';
+import { OrchdError } from '../model/errors.ts';
 import { JOB_STATES, type JobState } from '../model/states.ts';
 import type { Figures } from '../runtime/figures.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
@@ -35,3 +37,11 @@ export const STANDBY = {
   following: { followers: 0 },
   reads: READS,
 } as unknown as Orchestrator;
+
+/** Only the leader runs modules. */
+export const NO_MODULES: ModuleDirectory = {
+  views: () => [],
+  scanNow: () => {
+    throw new OrchdError('NO_LEADER');
+  },
+};

@@ -69,6 +69,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/agents.ts')).agents,
   },
   {
+    name: 'modules',
+    summary: 'List the modules, which propose jobs; or scan one now',
+    load: async () => (await import('./commands/modules.ts')).modules,
+  },
+  {
     name: 'run',
     summary: 'Run an agent, and print what it says',
     load: async () => (await import('./commands/run.ts')).runAgent,

@@ -6,6 +6,7 @@ import { ERRORS, OrchdError } from '../model/errors.ts';
 import type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
 import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
 import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
+import type { ModuleView } from '../model/http/modules.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { RouteView } from '../model/http/routes.ts';
@@ -268,6 +269,15 @@ export class OrchdClient {
   /** Gives jobs again to a seat that was paused because its provider billed more than its bound. */
   resumeSeat(name: string): Promise<ResumedSeat> {
     return this.#call('POST', `/v2/seats/${encodeURIComponent(name)}/resume`);
+  }
+
+  async modules(): Promise<readonly ModuleView[]> {
+    return (await this.#call<{ modules: ModuleView[] }>('GET', '/v2/modules')).modules;
+  }
+
+  /** Scans a module at once; returns its state as it was before. */
+  scanModule(name: string): Promise<ModuleView> {
+    return this.#call('POST', `/v2/modules/${encodeURIComponent(name)}/scan`);
   }
 
   async pools(): Promise<readonly PoolView[]> {

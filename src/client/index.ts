@@ -1,6 +1,7 @@
 /** The public exports of `orchd/client`. */
 export type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
 export type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
+export type { ModuleView } from '../model/http/modules.ts';
 export type { PoolView } from '../model/http/pools.ts';
 export type { AgentView, RunView, StartedRun } from '../model/http/runs.ts';
 export type { Status } from '../model/http/status.ts';

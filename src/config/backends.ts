@@ -4,14 +4,14 @@ import { argumentFaults } from './command-arguments.ts';
 import { section } from './section.ts';
 import { UpstreamSchema } from './upstreams.ts';
 
-const Name = Type.String({
+export const Name = Type.String({
   pattern: '^[A-Za-z0-9._-]{1,64}$',
   expected: 'a name of letters, digits and ._-',
 });
 const Labels = Type.Record(Type.String(), Type.String());
 
 /** Names that a shell passes on to the programs it starts: it drops all others. Values may be keys of providers. */
-const Variables = Type.Record(
+export const Variables = Type.Record(
   Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
   Type.String({ secret: true }),
   {

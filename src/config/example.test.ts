@@ -16,6 +16,7 @@ import { applyDefaults } from './defaults.ts';
 import { PAGE_DEFAULTS, SEAT_DEFAULTS, SEAT_KEYS } from './gateway.ts';
 import { CONFIG_LEAVES, leavesOf, valueAt } from './leaves.ts';
 import { defaultConfig, loadConfig } from './load.ts';
+import { MODULE_DEFAULTS, MODULE_KEYS } from './modules.ts';
 import { ConfigSchema } from './schema.ts';
 
 const exampleText = readFileSync(new URL('../../config.example.yaml', import.meta.url), 'utf8');
@@ -96,6 +97,19 @@ test('config.example.yaml shows everything that a command may set, with its defa
   assert.ok(name && models && argv && cwd, 'what has no default is shown by an example');
   assert.ok(resume_argv && output?.thread && output.usage);
   checkExplained(shown, (line) => line.includes('word-count:'));
+});
+
+test('config.example.yaml shows everything that a module may set, with its default', () => {
+  const lines = exampleText.split('\n');
+  const to = lines.indexOf('modules: []');
+  const from = lines.findLastIndex((line, at) => at < to && line.startsWith('#   - name: '));
+  const shown = lines.slice(from, to).map((line) => line.slice(2));
+  const [module] = loadConfig({ text: ['modules:', ...shown, ''].join('\n') }).modules;
+  assert.ok(module);
+  assert.deepEqual(Object.keys(module).sort(), [...MODULE_KEYS].sort());
+  const { interval_sec, timeout_sec, memory_mb, max_proposals } = module;
+  assert.deepEqual({ interval_sec, timeout_sec, memory_mb, max_proposals }, MODULE_DEFAULTS);
+  checkExplained(shown, () => false);
 });
 
 test('[FANO-11] the original keys stand at their original paths with their original defaults', () => {

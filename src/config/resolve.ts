@@ -89,6 +89,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     pools: poolsOf(raw),
     agents: raw.agents,
     schedules: raw.schedules,
+    modules: raw.modules,
     limits: limitSpecs(raw.limits),
     money: { currency: raw.currency, prices: priceSpecs(raw.prices) },
     log: { level: log.level },

@@ -11,6 +11,7 @@ import { BackendsSchema } from './backends.ts';
 import { GatewaySchema } from './gateway.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
+import { ModulesSchema } from './modules.ts';
 import { CurrencySchema, PricesSchema } from './prices.ts';
 import { SchedulesSchema } from './schedules.ts';
 import { section } from './section.ts';
@@ -160,6 +161,7 @@ export const ConfigSchema = section({
   }),
   backends: BackendsSchema,
   agents: AgentsSchema,
+  modules: ModulesSchema,
   pools: section({
     token: Type.String({ default: '', secret: true, expected: 'what the pool managers want to be shown' }),
     region: Type.String({ default: '', pattern: '^[A-Za-z0-9._-]{0,64}$', expected: 'the name of a region' }),

@@ -187,6 +187,11 @@ export class Reads {
     return ask && ask.n <= this.#parts.loop.durableSeq ? ask.spec : undefined;
   }
 
+  /** Synchronous: the admission number of a job in memory. */
+  admission(uid: string): number | undefined {
+    return this.#parts.engine.state.jobs.get(uid)?.ask.n;
+  }
+
   /** Synchronous: whether a job waits to run; false if its last change is not durable. */
   isWaiting(uid: string): boolean {
     return this.#waiting(uid) !== undefined;

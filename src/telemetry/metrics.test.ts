@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { FAILED, FAILED_FOR_NOW, SETTINGS, SUCCESS } from '../../test/fakes/engine-kit.ts';
 import { GB } from '../../test/fakes/pool-engine.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
+import { ScanCounts } from '../adapters/modules/scan-counts.ts';
 import type { Outcome } from '../core/ports/backend.ts';
 import { OrchdError } from '../model/errors.ts';
 import { accept, end, newAttempt } from '../model/moves.ts';
@@ -99,6 +100,8 @@ function eventful(): Counted {
   const route = { method: 'GET', path: '/v2/tasks/:id' } as Route;
   tally.http.answered({ route, method: 'GET', status: 200, isStream: false, tookMs: 1 });
   tally.http.bodyRefused('TOO_LARGE');
+  tally.modules.scanned('finder', 'ok', new ScanCounts());
+  tally.modules.handled('finder', 'ok');
   tally.runs.step({ event: 'llm_call', role: 'primary', outcome: 'succeeded' }, 1);
   tally.storage.synced('log', 1);
   tally.storage.sizes = { parts: new Map([['log', 1]]), freeBytes: 1 };

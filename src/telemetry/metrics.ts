@@ -8,8 +8,9 @@ import { histogram } from './buckets.ts';
 import { endMetrics } from './end-metrics.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
 import { httpMetrics } from './http-metrics.ts';
+import { moduleMetrics } from './module-metrics.ts';
 import { moneyMetrics } from './money-metrics.ts';
-import { processMetrics } from './process-metrics.ts';
+import { loopDelayMetric, processMetrics } from './process-metrics.ts';
 import { runMetrics } from './run-metrics.ts';
 import { storageMetrics } from './storage-metrics.ts';
 import type { Tally } from './tally.ts';
@@ -38,11 +39,13 @@ export class Metrics {
     endMetrics(tally, this.#registry);
     moneyMetrics(figures, tally, this.#registry);
     runMetrics(tally.runs, this.#registry);
+    moduleMetrics(tally.modules, this.#registry);
     predictionMetrics(tally, this.#registry);
     fleetMetrics(figures, tally, this.#registry);
     httpMetrics(tally.http, this.#registry);
     storageMetrics(tally.storage, this.#registry);
     processMetrics(() => this.#usage, this.#registry);
+    loopDelayMetric(tally.loopDelay, this.#registry);
   }
 
   render(): Promise<string> {

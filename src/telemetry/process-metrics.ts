@@ -1,5 +1,6 @@
 /** Measurements of this process, under the names that the Prometheus clients of Node use. */
 import type { Registry } from 'prom-client';
+import type { LoopDelayMeter } from '../kit/process/loop-delay.ts';
 import { maxOpenFiles, openFiles, type ProcessUsage } from '../kit/process/usage.ts';
 import { counter, gauge, single } from './family.ts';
 
@@ -55,5 +56,21 @@ export function processMetrics(usage: () => ProcessUsage, registry: Registry): v
     help: 'The most file descriptors that the process may have open',
     registry,
     samples: async () => single(await maxOpenFiles()),
+  });
+}
+
+export function loopDelayMetric(meter: LoopDelayMeter, registry: Registry): void {
+  gauge({
+    name: 'orchd_event_loop_delay_seconds',
+    help: 'How late the event loop ran its timers since the last scrape: median, 99th percentile, and maximum (1)',
+    registry,
+    samples: () => {
+      const { p50Sec, p99Sec, maxSec } = meter.take();
+      return [
+        [{ quantile: '0.5' }, p50Sec],
+        [{ quantile: '0.99' }, p99Sec],
+        [{ quantile: '1' }, maxSec],
+      ];
+    },
   });
 }

@@ -3,6 +3,7 @@
  * cost more than a submit.
  */
 
+import { LoopDelayMeter } from '../kit/process/loop-delay.ts';
 import { type Charge, chargeOf } from '../model/charge.ts';
 import type { OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change, DeadReason, JobRecord } from '../model/records.ts';
@@ -13,6 +14,7 @@ import type { ObservedJob, ObservedState, ObservedSubmit, Observer } from '../ru
 import { Buckets } from './buckets.ts';
 import { HttpTally } from './http-metrics.ts';
 import { schedulingMs } from './latency.ts';
+import { ModuleTally } from './module-metrics.ts';
 import { PredictionError } from './prediction-error.ts';
 import { RunTally } from './run-tally.ts';
 import { StorageTally } from './storage-metrics.ts';
@@ -94,8 +96,10 @@ export class Tally implements Observer {
   /** Attempts that were billed more than their bound, and by how much. */
   readonly overruns = { count: 0, excess: 0 };
   readonly runs = new RunTally();
+  readonly modules = new ModuleTally();
   readonly http = new HttpTally();
   readonly storage = new StorageTally();
+  readonly loopDelay = new LoopDelayMeter();
   readonly #predicted = new Map<string, number>();
   readonly #book = new WorkerBook();
 

@@ -77,6 +77,7 @@ export type Tag =
   | 'jobs'
   | 'batches'
   | 'agents'
+  | 'modules'
   | 'sessions'
   | 'leases'
   | 'limits'

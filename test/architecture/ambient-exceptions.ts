@@ -56,6 +56,10 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:child_process'],
     reason: 'starts the keeper processes',
   },
+  'src/adapters/modules/module-process.ts': {
+    allows: ['node:child_process'],
+    reason: 'starts the processes of modules, which are programs of users',
+  },
   'src/backends/local/command/sandbox-probe.ts': {
     allows: ['node:child_process'],
     reason: 'runs bubblewrap once, to see whether it works',
@@ -63,6 +67,10 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'src/kit/process/identity.ts': {
     allows: ['node:fs'],
     reason: 'asks /proc which process is meant; it is no data of ours',
+  },
+  'src/kit/process/loop-delay.ts': {
+    allows: ['node:perf_hooks'],
+    reason: 'asks the runtime how late its event loop is; nothing is decided by it',
   },
   'src/kit/process/usage.ts': {
     allows: ['node:fs', 'node:perf_hooks', 'performance.now'],

@@ -5,6 +5,7 @@ import type { Tool } from '../../src/agents/tools/tool.ts';
 import { apiRoutes } from '../../src/api/api.ts';
 import { runReads } from '../../src/app/run-reads.ts';
 import { runtimeSettings } from '../../src/app/settings.ts';
+import { NO_MODULES } from '../../src/app/standby.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
@@ -113,6 +114,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     tally,
     answerRoom,
     agents,
+    modules: NO_MODULES,
   });
   const http = new HttpServer({
     host: '127.0.0.1',

@@ -46,11 +46,20 @@ class FlushGate implements Timers {
 
 export async function memoryBrain(
   t: TestContext,
-  parts: { readonly backends?: readonly Backend[]; readonly sources?: readonly BackendSource[] },
+  parts: {
+    readonly backends?: readonly Backend[];
+    readonly sources?: readonly BackendSource[];
+    /** Configuration as YAML text. */
+    readonly config?: string;
+  },
   medium = new Medium(),
 ): Promise<MemoryBrain> {
   const env = realEnv();
-  const settings = { ...runtimeSettings(loadConfig({})), sweepIntervalMs: 20, holderLostMs: 500 };
+  const settings = {
+    ...runtimeSettings(loadConfig({ text: parts.config ?? '' })),
+    sweepIntervalMs: 20,
+    holderLostMs: 500,
+  };
   const gate = new FlushGate(env.timers);
   const store = new MemoryStore(gate, medium);
   const orchestrator = new Orchestrator({ env, store, settings, backends: [], ...parts });

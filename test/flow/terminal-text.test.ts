@@ -155,6 +155,20 @@ const routes = [
     ],
   },
 ];
+const moduleCounts = { accepted: 1, known: 1, refused: 1, postponed: 1, garbage: 1 };
+const module = {
+  name: HOSTILE,
+  kind: 'file',
+  state: HOSTILE,
+  scans: 1,
+  failures: 1,
+  proposals: moduleCounts,
+  next_scan_at: 1_800_000_000_000,
+  last_error: HOSTILE,
+  handled: 1,
+  pending: 1,
+  handle_error: HOSTILE,
+};
 const prices = [{ model: HOSTILE, seat: HOSTILE, valid_from: HOSTILE, input: 1, request: 1 }];
 const sums = { attempts: 1, input: 1, cache_read: 0, cache_write: 0, output: 1, reasoning: 0, cost: 1 };
 const usage = {
@@ -210,6 +224,10 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     send(404, { error: { code: 'NOT_FOUND', message: HOSTILE, next: HOSTILE, retriable: false } });
   } else if (url === '/v2/meta/status') {
     send(200, status);
+  } else if (url === '/v2/modules') {
+    send(200, { modules: [module] });
+  } else if (url.startsWith('/v2/modules/')) {
+    send(202, module);
   } else if (url === '/v2/agents') {
     send(200, { agents: [agent] });
   } else if (url === '/v2/approvals') {
@@ -291,6 +309,7 @@ const CALLS: Record<string, () => string[][]> = {
     ['refuse', ...at()],
     [HOSTILE, ...at()],
   ],
+  modules: () => [at(), ['--json', ...at()], ['scan', HOSTILE, ...at()], [HOSTILE]],
   agents: () => [[...at()], [HOSTILE, ...at()], ['missing', ...at()]],
   runs: () => [['pause', 'a', ...at()], ['resume', 'a', ...at()], ['pause', 'refuse', ...at()], [HOSTILE]],
   sessions: () => [

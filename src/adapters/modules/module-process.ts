@@ -1,0 +1,117 @@
+/**
+ * One process of a module: a scan, or the handling of ends. It leads a process group and carries a mark in its
+ * environment, so that whatever it starts is found and ended with it, in other groups too.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+import type { Env } from '../../kit/env/env.ts';
+import { poll } from '../../kit/poll.ts';
+import { plainEnvironment } from '../../kit/process/environment.ts';
+import { identityOf, type ProcessIdentity, signal } from '../../kit/process/identity.ts';
+import { type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
+import { within } from '../../kit/within.ts';
+import type { ModuleSettings } from './settings.ts';
+
+/** Enough for the message of V8 about memory, which a long native stack follows. */
+const MAX_TAIL_CHARS = 16 * 1024;
+const MAX_MESSAGE_CHARS = 300;
+/** How long ended processes may take to disappear; afterwards the process counts as ended all the same. */
+const CLEAN_UP = { everyMs: 10, atMostMs: 5000 };
+/** Output that a process without the mark still holds open is closed after this; until then what is left is read. */
+const CLOSE_MS = 30_000;
+const LAST_WORDS_MS = 1000;
+
+/** The mark of a module's processes; `scope` is different for each data folder of a machine. */
+export const moduleMark = (scope: string, name: string, what: 'scan' | 'handle'): Mark => ({
+  variable: 'ORCHD_MODULE',
+  value: `${scope}/${name}/${what}`,
+});
+
+type Streams = readonly [stdin: Writable, stdout: Readable, stderr: Readable, channel: Readable];
+
+export class ModuleProcess {
+  readonly input: Writable;
+  readonly output: Readable;
+  /** Resolves when it, and all that it started, has ended: why it failed, or undefined. */
+  readonly ended: Promise<string | undefined>;
+  readonly #env: Env;
+  readonly #mark: Mark;
+  readonly #child: ChildProcess;
+  readonly #leader: ProcessIdentity | undefined;
+  /** Resolves when everything that it wrote to standard error was read. */
+  readonly #said: Promise<unknown>;
+  #tail = '';
+  /** Set once the brain has ended it; `why` is undefined where that is no failure. */
+  #killed: { readonly why: string | undefined } | undefined;
+
+  constructor(env: Env, settings: ModuleSettings, argv: readonly string[], mark: Mark) {
+    this.#env = env;
+    this.#mark = mark;
+    const [program = '', ...args] = argv;
+    const isFile = settings.kind === 'file';
+    const child = spawn(program, args, {
+      cwd: settings.cwd,
+      env: { ...plainEnvironment(), ...settings.env, ...markVariable(mark) },
+      detached: true,
+      shell: false,
+      stdio: ['pipe', 'pipe', 'pipe', ...(isFile ? (['pipe'] as const) : [])],
+    });
+    this.#child = child;
+    this.#leader = child.pid === undefined ? undefined : identityOf(child.pid);
+    const [stdin, stdout, stderr, channel] = child.stdio as unknown as Streams;
+    this.input = stdin;
+    this.output = isFile ? channel : stdout;
+    // A process that ended early reads no more: that is reported by its end.
+    stdin.on('error', () => undefined);
+    for (const stream of child.stdio) stream?.on('error', () => undefined);
+    if (isFile) stdout.resume();
+    stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#tail = (this.#tail + text).slice(-MAX_TAIL_CHARS);
+    });
+    this.#said = new Promise((resolve) => stderr.once('close', resolve));
+    this.ended = this.#end();
+  }
+
+  /** Ends it with everything that it has started. `why` is the failure that `ended` reports; none if undefined. */
+  kill(why: string | undefined): void {
+    this.#killed ??= { why };
+    signalMarked(this.#mark, this.#leader, 'SIGKILL');
+  }
+
+  get wasKilled(): boolean {
+    return this.#killed !== undefined;
+  }
+
+  async #end(): Promise<string | undefined> {
+    const exit = await this.#exit();
+    // The id of the group is not used again while one of its members is alive.
+    if (this.#child.pid !== undefined) signal(-this.#child.pid, 'SIGKILL');
+    await endMarked(this.#env, this.#mark);
+    // The last words may arrive after the news of the end.
+    await within(this.#env.timers, LAST_WORDS_MS, this.#said, undefined);
+    const cancel = this.#env.timers.after(CLOSE_MS, () => this.output.destroy());
+    if (!this.output.closed) this.output.once('close', cancel);
+    else cancel();
+    if (this.#killed) return this.#killed.why;
+    if (exit === 'ok') return undefined;
+    if (/heap out of memory/.test(this.#tail)) return 'it ran out of memory (memory_mb)';
+    const said = this.#tail.trim().split('\n').at(-1)?.slice(0, MAX_MESSAGE_CHARS);
+    return said ? `${exit}: ${said}` : exit;
+  }
+
+  #exit(): Promise<string> {
+    return new Promise((resolve) => {
+      this.#child.once('error', (error: NodeJS.ErrnoException) =>
+        resolve(`it cannot be started (${error.code ?? error.message})`),
+      );
+      this.#child.once('exit', (code, name) =>
+        resolve(code === 0 ? 'ok' : `it ended with ${code === null ? name : `status ${code}`}`),
+      );
+    });
+  }
+}
+
+/** Ends all processes with a mark, also those that are started meanwhile. */
+export async function endMarked(env: Env, mark: Mark): Promise<void> {
+  await poll(env, CLEAN_UP, () => (signalMarked(mark, undefined, 'SIGKILL') ? undefined : true));
+}

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { test } from 'node:test';
+import { moduleSite, until } from '../../../test/fakes/module-kit.ts';
+import { processesBy } from '../../kit/process/identity.ts';
+
+const WORK = `{ key: 'a', type: 'work', payload: 1 }, { key: 'b', type: 'work', payload: 2 }`;
+
+/** The number of living processes of modules whose mark ends so. */
+const processesOf = (name: string): number =>
+  [...processesBy('ORCHD_MODULE')].filter(([mark]) => mark.includes(`/${name}/`)).flatMap(([, pids]) => pids)
+    .length;
+
+test('[FANO-10] a module is polled on its interval, and its proposals become jobs with its name', async (t) => {
+  const site = moduleSite(t);
+  await site.start(site.file('finder', `export const scan = () => [${WORK}];`, { interval_sec: 0.05 }));
+  const { proposals, last_error } = await site.scanned('finder', 3);
+  assert.deepEqual([proposals.accepted, last_error], [2, undefined]);
+  assert.ok(proposals.known >= 4, 'the same work again is known');
+  const { jobs } = await site.orchestrator.list({ tag: 'module=finder' });
+  assert.deepEqual(jobs.map(({ key }) => key).sort(), ['a', 'b']);
+  assert.ok(jobs.every(({ agent }) => agent === 'module/finder'));
+});
+
+test('a scan may be a list, a promise, a generator or an async generator, and commands print lines', async (t) => {
+  const site = moduleSite(t);
+  await site.start(
+    site.file('promise', `export const scan = async () => [${WORK}];`),
+    site.file('generator', `export function* scan() { yield* [${WORK}]; }`),
+    site.file('async', `export async function* scan() { console.log('said'); yield* [${WORK}]; }`),
+    site.file('iterable', `export const scan = (async function* () { yield* [${WORK}]; })();`),
+    site.shell('lines', `echo '{"key":"c","type":"work","payload":1}'; printf '{"type":"work","payload":1}'`),
+    site.file('nothing', `export const scan = () => undefined;`),
+  );
+  for (const name of ['promise', 'generator', 'async', 'iterable', 'lines', 'nothing']) {
+    const { proposals, state, last_error } = await site.scanned(name);
+    assert.deepEqual([state, last_error, proposals.garbage], ['idle', undefined, 0], name);
+  }
+  // Modules share keys, and a live job of a key is found by all of them: each has two proposals answered.
+  for (const name of ['promise', 'generator', 'async', 'iterable', 'lines']) {
+    const { accepted, known } = site.view(name).proposals;
+    assert.equal(accepted + known, 2, name);
+  }
+});
+
+test('[FANO-10] the same proposals again change nothing: while jobs run, after they ended, and after a restart', async (t) => {
+  const site = moduleSite(t);
+  const source = `export const scan = () => [${WORK}, { type: 'work', payload: 'no name' }, { job_id: 'own', type: 'work' }];`;
+  const config = site.file('again', source);
+  await site.start(config);
+  assert.equal((await site.scanned('again')).proposals.accepted, 4);
+  const jobs = await site.jobs();
+  for (const job of jobs) await site.orchestrator.wait(job);
+  site.modules.scanNow('again');
+  assert.equal((await site.scanned('again', 2)).proposals.known, 4);
+  await site.stop();
+  // The text of a proposal has changed, and its key has not.
+  await site.start(site.file('again', source.replace('payload: 1', 'payload: 100')));
+  const { proposals } = await site.scanned('again');
+  assert.deepEqual([proposals.accepted, proposals.known, proposals.refused], [0, 4, 0]);
+  assert.deepEqual(await site.jobs(), jobs);
+});
+
+test('a module that throws fails alone: it says why, is tried again later, and goes on when it works', async (t) => {
+  const site = moduleSite(t);
+  const source = `import { existsSync } from 'node:fs';
+export async function* scan() {
+  yield { key: 'first', type: 'work' };
+  if (!existsSync(${JSON.stringify(site.path('repaired'))})) throw new Error('the source is away');
+}`;
+  await site.start(
+    site.file('thrower', source),
+    site.file('well', `export const scan = () => [${WORK}];`),
+    site.file('absent', 'export const other = 1;'),
+    { ...site.shell('unknown', ''), argv: ['no-such-program-anywhere'] },
+  );
+  const { state, last_error, failures, next_scan_at, proposals } = await site.scanned('thrower');
+  assert.deepEqual([state, failures, proposals.accepted], ['failing', 1, 1]);
+  assert.match(last_error ?? '', /status 1: the source is away$/);
+  assert.ok(
+    next_scan_at !== undefined && next_scan_at <= Date.now() + 1000,
+    'before its interval of an hour',
+  );
+  assert.match((await site.scanned('absent')).last_error ?? '', /exports no scan\(\)/);
+  assert.match((await site.scanned('unknown')).last_error ?? '', /cannot be started \(ENOENT\)/);
+  assert.equal((await site.scanned('well')).state, 'idle');
+  const again = await site.scanned('thrower', 2);
+  assert.equal(again.failures, 2);
+  writeFileSync(site.path('repaired'), '');
+  const repaired = await until(() => site.view('thrower').state === 'idle' && site.view('thrower'));
+  assert.deepEqual([repaired.failures, repaired.last_error], [0, undefined]);
+  const scans = Object.fromEntries(
+    site.tally.scans.samples().map(([{ module, outcome }, count]) => [`${module} ${outcome}`, count]),
+  );
+  assert.ok(scans['thrower failed']! >= 2);
+  assert.equal(scans['thrower ok'], 1);
+});
+
+test('[FANO-10] a scan that hangs is ended with all that it has started, and so is one at the stop', async (t) => {
+  const site = moduleSite(t);
+  const forks = `import { spawn } from 'node:child_process';
+spawn('sleep', ['600']);
+spawn('setsid', ['sleep', '600'], { detached: true }).unref();
+export const scan = () => new Promise((resolve) => setTimeout(resolve, 600_000));`;
+  await site.start(
+    site.file('hangs', forks, { timeout_sec: 1 }),
+    site.file('blocks', 'while (true);', { timeout_sec: 1 }),
+    site.shell('shell', 'sleep 600 & sleep 600', { timeout_sec: 1 }),
+    site.shell('leaves', `setsid sleep 600 & echo '{"key":"left","type":"work"}'`),
+    site.file('stopped', forks),
+  );
+  for (const name of ['hangs', 'blocks', 'shell']) {
+    const { state, last_error } = await until(() => site.view(name).scans > 0 && site.view(name));
+    assert.match(last_error ?? '', /took longer than 1 s \(timeout_sec\)/, name);
+    assert.notEqual(state, 'idle');
+  }
+  const { last_error, proposals } = await site.scanned('leaves');
+  assert.deepEqual([last_error, proposals.accepted], [undefined, 1]);
+  assert.equal(processesOf('leaves'), 0, 'what a scan leaves behind is ended');
+  await until(() => processesOf('stopped') >= 3);
+  await site.stop();
+  for (const name of ['hangs', 'blocks', 'shell', 'stopped']) assert.equal(processesOf(name), 0, name);
+});
+
+test('garbage and very long output harm nothing else, and the first bad line is named', async (t) => {
+  const site = moduleSite(t);
+  await site.start(
+    site.shell(
+      'garbage',
+      `echo '{"key":"good","type":"work"}'; echo; echo 'not json'; echo '[1]'; echo 7; head -c 65536 /dev/urandom | tr -d '\\n'; echo; echo '{"key":"good too","type":"work"}'; head -c 1000000 /dev/zero >&2`,
+    ),
+    site.shell(
+      'long',
+      `head -c 20000000 /dev/zero | tr '\\0' x; echo; echo '{"key":"after","type":"work"}'; head -c 3000000 /dev/zero | tr '\\0' '\\n'`,
+    ),
+    site.file(
+      'refused',
+      `export const scan = () => [{ key: 'x', type: 'nobody-runs-this' }, { key: 'y', tags: 1 }];`,
+    ),
+  );
+  const garbage = await site.scanned('garbage');
+  assert.deepEqual([garbage.proposals.accepted, garbage.proposals.garbage, garbage.state], [2, 4, 'idle']);
+  assert.match(garbage.last_error ?? '', /^line 3 is no proposal/);
+  const long = await site.scanned('long');
+  assert.deepEqual([long.proposals.accepted, long.proposals.garbage], [1, 1]);
+  assert.match(long.last_error ?? '', /^line 1 is no proposal: it is longer than 1048576 bytes/);
+  const refused = await site.scanned('refused');
+  assert.deepEqual([refused.proposals.refused, refused.state], [2, 'idle']);
+  assert.match(refused.last_error ?? '', /^line 1 was refused: /);
+});
+
+test('[FANO-10] a module that needs too much memory fails alone', async (t) => {
+  const site = moduleSite(t);
+  const source =
+    'const kept = []; export function scan() { for (;;) kept.push(new Array(1000).fill(kept.length)); }';
+  await site.start(site.file('greedy', source, { memory_mb: 32 }));
+  const { state, last_error } = await site.scanned('greedy');
+  assert.deepEqual([state, last_error], ['failing', 'it ran out of memory (memory_mb)']);
+});
+
+test('[FANO-10] modules that spin, or block while they are loaded, do not delay the event loop', async (t) => {
+  const site = moduleSite(t);
+  const delay = monitorEventLoopDelay({ resolution: 10 });
+  await site.start(
+    site.file('spins', 'export function scan() { while (true); }', { timeout_sec: 3 }),
+    site.file(
+      'loads',
+      'for (const end = Date.now() + 2000; Date.now() < end; ); export const scan = () => [];',
+    ),
+  );
+  await until(() => processesOf('spins') > 0 && processesOf('loads') > 0);
+  delay.enable();
+  await until(() => site.view('spins').scans > 0);
+  delay.disable();
+  // They spin for seconds; this machine may be busy with other tests.
+  assert.ok(delay.percentile(50) < 100e6, `median ${delay.percentile(50) / 1e6} ms`);
+  assert.ok(delay.max < 1500e6, `at most ${delay.max / 1e6} ms`);
+});
+
+const MANY = Number(process.env['ORCHD_TEST_PROPOSALS'] ?? 6000);
+
+test('a scan that proposes very many is submitted in parts, as far as the queue and its limit allow', async (t) => {
+  const site = moduleSite(t);
+  site.config = `orchestrator: { queue_capacity: ${2 * MANY}, queue: { max_waiting: ${2 * MANY} } }`;
+  const source = `export function* scan() {
+  for (let at = 0; at < ${MANY}; at++) yield { key: 'k' + at, type: 'work', not_before: Date.now() + 1e9, payload: 'x'.repeat(100) };
+}`;
+  await site.start(site.file('many', source, { max_proposals: MANY / 2 }));
+  const first = await site.scanned('many');
+  assert.deepEqual(
+    [first.proposals.accepted, first.last_scan?.is_cut, first.state],
+    [MANY / 2, true, 'idle'],
+  );
+  site.modules.scanNow('many');
+  const second = await site.scanned('many', 2);
+  assert.equal(
+    second.last_scan?.known,
+    MANY / 2,
+    'known work does not count, so the second scan gets further',
+  );
+  assert.equal(second.proposals.accepted, MANY);
+});
+
+test('when the queue is full, the module waits, and the next scan proposes the rest', async (t) => {
+  const site = moduleSite(t);
+  const source = `export function* scan() { for (let at = 0; ; at++) yield { key: 'k' + at, type: 'work', not_before: Date.now() + 1e9 }; }`;
+  await site.start(site.file('endless', source, { max_proposals: 1_000_000 }));
+  const { state, last_error, proposals, last_scan } = await site.scanned('endless');
+  assert.deepEqual([state, last_error, last_scan?.is_cut], ['waiting', undefined, true]);
+  assert.equal(proposals.accepted, 10_000, 'as many as the queue holds');
+  assert.ok(proposals.postponed > 0 && proposals.postponed <= 500, 'no more than one part');
+  const [job = ''] = await site.jobs();
+  await site.orchestrator.cancel(job);
+  site.modules.scanNow('endless');
+  const again = await site.scanned('endless', 2);
+  assert.deepEqual([again.state, again.proposals.accepted], ['waiting', 10_001]);
+});
+
+test('a module sees no variable of the server but the plain ones and its own', async (t) => {
+  const site = moduleSite(t);
+  process.env['ORCHD_TEST_SECRET'] = 'secret';
+  t.after(() => delete process.env['ORCHD_TEST_SECRET']);
+  const out = site.path('variables');
+  await site.start(site.shell('variables', `env > ${out}`, { env: { OWN: 'mine' } }));
+  await site.scanned('variables');
+  assert.ok(existsSync(out));
+  const names = readFileSync(out, 'utf8')
+    .split('\n')
+    .map((line) => line.split('=')[0]);
+  const known = ['HOME', 'LANG', 'OLDPWD', 'ORCHD_MODULE', 'OWN', 'PATH', 'PWD', 'SHLVL', 'TMPDIR', '_', ''];
+  assert.deepEqual(
+    names.filter((name) => !known.includes(name ?? '')),
+    [],
+  );
+  assert.ok(names.includes('OWN'));
+});
