@@ -53,6 +53,7 @@ import { type StatusView, statusView } from './status.ts';
 import { UsageReads } from './usage.ts';
 import { viewOf, viewOfBundle } from './view.ts';
 import { backendView, leaseView, type ModelName, modelNames, modelView, poolView } from './views.ts';
+import { whenDurable } from './when-durable.ts';
 
 const checkList = checker(ListRequest);
 
@@ -359,12 +360,8 @@ export class Reads {
     return isDurablyQueued ? entry : undefined;
   }
 
-  /** Resolves to the value once the state it was read from is durable. */
-  async #whenDurable<T>(value: T | Promise<T>): Promise<T> {
-    const { engine, loop } = this.#parts;
-    const { seq } = engine.state;
-    const [result] = await Promise.all([value, loop.durable(seq)]);
-    return result;
+  #whenDurable<T>(value: T | Promise<T>): Promise<T> {
+    return whenDurable(this.#parts, value);
   }
 
   /** A job from memory, once that is durable, or from the history. */

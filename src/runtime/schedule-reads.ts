@@ -7,6 +7,7 @@ import type { ScheduleRecord } from '../model/schedule.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Loop } from './loop.ts';
 import { schedulesAfter, scheduleView } from './schedule-view.ts';
+import { whenDurable } from './when-durable.ts';
 
 export interface ScheduleReadsParts {
   readonly engine: Engine;
@@ -44,10 +45,7 @@ export class ScheduleReads {
     return this.#whenDurable(this.#parts.engine.state.tables.schedule.get(id));
   }
 
-  /** Resolves to the value once the state it was read from is durable. */
-  async #whenDurable<T>(value: T): Promise<T> {
-    const { engine, loop } = this.#parts;
-    await loop.durable(engine.state.seq);
-    return value;
+  #whenDurable<T>(value: T | Promise<T>): Promise<T> {
+    return whenDurable(this.#parts, value);
   }
 }

@@ -9,6 +9,7 @@ import type { Loop } from './loop.ts';
 import type { SessionArchive } from './session-archive.ts';
 import { listSessions, type SessionListRequest } from './session-list.ts';
 import { sessionView } from './views.ts';
+import { whenDurable } from './when-durable.ts';
 
 export interface SessionReadsParts {
   readonly engine: Engine;
@@ -61,10 +62,7 @@ export class SessionReads {
     return engine.state.sessionOf(tenant, id) ?? archived;
   }
 
-  async #whenDurable<T>(value: T | Promise<T>): Promise<T> {
-    const { engine, loop } = this.#parts;
-    const { seq } = engine.state;
-    const [result] = await Promise.all([value, loop.durable(seq)]);
-    return result;
+  #whenDurable<T>(value: T | Promise<T>): Promise<T> {
+    return whenDurable(this.#parts, value);
   }
 }
