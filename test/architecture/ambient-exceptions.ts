@@ -56,6 +56,10 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:child_process'],
     reason: 'starts the keeper processes',
   },
+  'src/adapters/modules/host-main.ts': {
+    allows: ['node:worker_threads'],
+    reason: 'runs outside of the brain, and watches on a thread of its own whether the brain lives',
+  },
   'src/adapters/modules/module-process.ts': {
     allows: ['node:child_process'],
     reason: 'starts the processes of modules, which are programs of users',

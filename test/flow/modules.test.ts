@@ -68,17 +68,27 @@ for (const moment of ['before', 'after'] as const)
     );
   });
 
-test('processes that a killed brain has left behind are ended by the next start', async (t) => {
+test('a file module that spins ends with its brain, even if that is killed', async (t) => {
   const folder = testFolder(t);
   const file = join(folder, 'spins.mjs');
   writeFileSync(file, `import { spawn } from 'node:child_process'; spawn('sleep', ['600']); while (true);`);
-  const data = join(folder, 'data');
   const name = `spins-${process.pid}`;
-  const first = await serve(t, { data, config: { modules: [{ name, file }] } });
+  const server = await serve(t, { data: join(folder, 'data'), config: { modules: [{ name, file }] } });
   await until(() => living(name) >= 2);
+  await server.kill();
+  await until(() => living(name) === 0);
+});
+
+test('commands that a killed brain has left behind are ended by the next start', async (t) => {
+  const folder = testFolder(t);
+  const data = join(folder, 'data');
+  const name = `left-${process.pid}`;
+  const argv = ['sh', '-c', 'sleep 600 & sleep 600'];
+  const first = await serve(t, { data, config: { modules: [{ name, argv }] } });
+  await until(() => living(name) >= 3);
   await first.kill();
   assert.ok(living(name) >= 2);
-  const second = await serve(t, { data, config: { modules: [{ name, file: join(folder, 'none.mjs') }] } });
+  const second = await serve(t, { data, config: { modules: [{ name, argv: ['true'] }] } });
   await until(async () => (await moduleOf(second, name)).scans > 0);
   assert.equal(living(name), 0);
 });

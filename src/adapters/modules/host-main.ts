@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
 
 const CHANNEL = 3;
 
@@ -17,6 +18,14 @@ interface FileModule {
 }
 
 type Proposals = Iterable<unknown> | AsyncIterable<unknown> | undefined | null;
+
+/**
+ * Ends this process group when the brain has died, on a thread of its own: a module that spins would otherwise take a
+ * core until the next brain of the same data folder starts.
+ */
+const END_WITH_PARENT = `const { workerData: parent } = require('node:worker_threads');
+setInterval(() => { if (process.ppid !== parent) process.kill(-process.pid, 'SIGKILL'); }, 500);`;
+new Worker(END_WITH_PARENT, { eval: true, workerData: process.ppid }).unref();
 
 const channel = new Socket({ fd: CHANNEL, readable: false, writable: true });
 // The brain is gone, or wants no more.
