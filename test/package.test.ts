@@ -43,7 +43,7 @@ before(() => {
   packed = run(folder, 'tar', '-tzf', tarball).trim().split('\n');
   mkdirSync(installed, { recursive: true });
   run(folder, 'tar', '-xzf', tarball, '-C', installed, '--strip-components=1');
-  for (const dependency of ['prom-client', 'typebox', 'yaml']) {
+  for (const dependency of ['croner', 'prom-client', 'typebox', 'yaml']) {
     symlinkSync(join(root, 'node_modules', dependency), join(project, 'node_modules', dependency));
   }
 });
@@ -60,7 +60,7 @@ test('the package holds the built code and the example, and neither tests nor so
 
 test('its dependencies are the ones it is given here', () => {
   const { dependencies } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
-  assert.deepEqual(Object.keys(dependencies), ['prom-client', 'typebox', 'yaml']);
+  assert.deepEqual(Object.keys(dependencies), ['croner', 'prom-client', 'typebox', 'yaml']);
 });
 
 test('createOrchestrator can be imported from it', () => {

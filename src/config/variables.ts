@@ -19,6 +19,7 @@ export const OTHER_VARIABLES: readonly string[] = [
   'ORCHD_WORKER_ARGS', // options for the workers of `orchd up --model`
   'ORCHD_WORKER_DEMO_DELAY_MS', // pause of the demo engine between two words
   'ORCHD_WORKER_LEDGER', // audit file of a worker
+  'ORCHD_MODULE', // marks the processes of a module
   'ORCHD_WORKER_MARK', // marks the processes of a worker
   'ORCHD_WORKER_TOKEN', // token that callers of `orchd worker` send
   'ORCHD_URL', // address of the server a client talks to

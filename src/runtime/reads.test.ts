@@ -94,6 +94,7 @@ test('every read of a record waits, or is listed as synchronous', async (t) => {
   const { orchestrator } = await memoryBrain(t, {});
   const atOnce = [
     'spec',
+    'admission',
     'queuePosition',
     'isWaiting',
     'isPoolUp',

@@ -27,7 +27,8 @@ export function makeChildCode(folder: string): string {
   fs.writeFileSync(join(stub, 'index.js'), STUB);
   const exports = { '.': './index.js', './compile': './index.js' };
   fs.writeFileSync(join(stub, 'package.json'), JSON.stringify({ name: 'typebox', type: 'module', exports }));
-  fs.symlinkSync(fs.realpathSync(join(ROOT, 'node_modules/mariadb')), join(folder, 'node_modules/mariadb'));
+  for (const name of ['mariadb', 'croner'])
+    fs.symlinkSync(fs.realpathSync(join(ROOT, 'node_modules', name)), join(folder, 'node_modules', name));
   return join(folder, 'test/crash/workload.js');
 }
 

@@ -30,15 +30,14 @@ export const scheduleTable = (schedules: readonly ScheduleView[]): string =>
 
 export function scheduleLines(schedule: ScheduleView): string {
   const { overlap, catch_up, source, by, admitted, skipped, refused, missed, job } = schedule;
-  return [
-    schedule.schedule,
-    `  when      ${patternText(schedule)}; overlap ${overlap}, catch-up ${catch_up}`,
-    `  next      ${timeText(schedule.next_at)} UTC`,
-    `  last      ${lastText(schedule)}`,
-    `  ticks     ${admitted} admitted, ${skipped} skipped, ${refused} refused, missed ${missed} times`,
-    `  set by    ${by}${source === 'config' ? ', in the configuration' : ''}`,
-    `  job       ${JSON.stringify(job)}`,
-  ]
-    .map(oneLine)
-    .join('\n');
+  const rows = {
+    when: `${patternText(schedule)}; overlap ${overlap}, catch-up ${catch_up}`,
+    next: `${timeText(schedule.next_at)} UTC`,
+    last: lastText(schedule),
+    ticks: `${admitted} admitted, ${skipped} skipped, ${refused} refused, missed ${missed} times`,
+    'set by': `${by}${source === 'config' ? ', in the configuration' : ''}`,
+    job: JSON.stringify(job),
+  };
+  const lines = Object.entries(rows).map(([label, text]) => `  ${label.padEnd(8)}${oneLine(text)}`);
+  return [oneLine(schedule.schedule), ...lines].join('\n');
 }

@@ -287,9 +287,12 @@ export class SpoolAgent extends Service {
     const { env } = this.#options;
     this.#isResting = true;
     await pause(env.timers, backoffMs(DISK_RETRY, ++this.#refusals, env.random.next()), this.stopSignal);
-    await this.#untilTheDiskAgrees(name, giveBack);
-    this.#isResting = false;
-    this.#tryAgain(name);
+    try {
+      await this.#untilTheDiskAgrees(name, giveBack);
+    } finally {
+      this.#isResting = false;
+      this.#tryAgain(name);
+    }
   }
 
   async #beat(): Promise<void> {
