@@ -3,9 +3,9 @@
 import { Agents } from '../../src/agents/agents.ts';
 import type { Tool } from '../../src/agents/tools/tool.ts';
 import { apiRoutes } from '../../src/api/api.ts';
+import type { ModuleDirectory } from '../../src/api/modules.ts';
 import { runReads } from '../../src/app/run-reads.ts';
 import { runtimeSettings } from '../../src/app/settings.ts';
-import { NO_MODULES } from '../../src/app/standby.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
@@ -13,6 +13,7 @@ import type { PoolManagers } from '../../src/core/ports/pools.ts';
 import { ByteRoom } from '../../src/kit/byte-room.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
+import { OrchdError } from '../../src/model/errors.ts';
 import { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { MemoryStore } from '../../src/stores/memory/memory.ts';
 import { configuredStore } from '../../src/stores/registry.ts';
@@ -24,6 +25,13 @@ import { LOOPBACK_HOSTS } from '../../src/wire/access-gate.ts';
 import { HTTP_LIMITS, type HttpLimits, HttpServer } from '../../src/wire/http-server.ts';
 import type { Route } from '../../src/wire/route.ts';
 import { isRevoked, type TokenEntry } from '../../src/wire/tokens.ts';
+
+const NO_MODULES: ModuleDirectory = {
+  views: () => [],
+  scanNow: () => {
+    throw new OrchdError('NOT_FOUND', 'there is no such module');
+  },
+};
 
 export interface HttpBrainOptions {
   /** Tools for the agents of the configuration. */

@@ -260,9 +260,10 @@ test("[ORCH-1122] a worker's own error code is told by the API, the OpenAI surfa
 
 test('[ORCH-1070] [ORCH-1071] events are those of the worker, in order, with what the brain knows of the queue', async () => {
   assert.equal((await long.end()).event, 'end');
-  const types = long.events.map(({ event }) => event).filter((event, at, all) => event !== all[at - 1]);
+  // A slow worker reports its metrics more than once.
+  const types = long.events.map(({ event }) => event).filter((event) => event !== 'token');
   assert.deepEqual(
-    types.filter((type) => type !== 'token'),
+    types.filter((event, at) => event !== types[at - 1]),
     ['queued', 'started', 'metrics', 'end'],
   );
   assert.equal(long.text, ABOUT + words(130));

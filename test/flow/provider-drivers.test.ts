@@ -1,11 +1,20 @@
 /** The drivers of the gateway in front of fake providers: answers, calls that are found again, and cancels. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DRIVERS } from '../../src/model/gateway-wire.ts';
 import { foreignHost } from '../fakes/providers/foreign-host.ts';
 import type { Json } from '../fakes/providers/provider.ts';
 import { until } from './openai-kit.ts';
-import { ANSWER, Call, failureOf, KEY, STREAMING, SteeredTimers, seat, TAG } from './provider-kit.ts';
+import {
+  ANSWER,
+  API_DRIVERS,
+  Call,
+  failureOf,
+  KEY,
+  STREAMING,
+  SteeredTimers,
+  seat,
+  TAG,
+} from './provider-kit.ts';
 
 const look = {
   type: 'function',
@@ -15,7 +24,7 @@ const TOOLS = { messages: [{ role: 'user', content: 'tools' }], tools: [look] };
 const budget = { thinking: { type: 'enabled', budget_tokens: 1024 } };
 const THINKS: Record<string, object> = { 'anthropic-messages': budget, 'anthropic-batches': budget };
 
-for (const name of DRIVERS) {
+for (const name of API_DRIVERS) {
   test(`${name}: an answer with what the model thinks and all its tokens`, async (t) => {
     const { provider, driver } = await seat(t, name);
     const call = new Call({ max_tokens: 2000, ...(THINKS[name] ?? { reasoning_effort: 'low' }) });
@@ -83,7 +92,7 @@ const DEARER = {
   inference_geo: 'us',
   extra_body: { n: 5 },
 };
-for (const name of DRIVERS) {
+for (const name of API_DRIVERS) {
   test(`${name}: exactly max_tokens is sent, and nothing that a caller could make dearer`, async (t) => {
     const { provider, driver } = await seat(t, name);
     await driver.run(new Call({ max_tokens: 321, ...DEARER }));

@@ -1,10 +1,10 @@
 /** Each driver of the gateway against each fault of a provider: the error, that nothing is sent twice, and where the key goes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DRIVERS, type DriverName } from '../../src/model/gateway-wire.ts';
+import type { DriverName } from '../../src/model/gateway-wire.ts';
 import { foreignHost } from '../fakes/providers/foreign-host.ts';
 import type { FaultName } from '../fakes/providers/stage.ts';
-import { ANSWER, Call, failureOf, KEY, STREAMING, seat } from './provider-kit.ts';
+import { ANSWER, API_DRIVERS, Call, failureOf, KEY, STREAMING, seat } from './provider-kit.ts';
 
 /** What a call fails with, in short: the code, whether it may be retried, and why it was turned away. */
 const brief = (error: Awaited<ReturnType<typeof failureOf>>): unknown[] => [
@@ -27,7 +27,7 @@ const REFUSED: [FaultName, unknown[]][] = [
   ['html', ['WORKER_PROTOCOL', false, undefined]],
 ];
 
-for (const name of DRIVERS) {
+for (const name of API_DRIVERS) {
   for (const [fault, expected] of REFUSED) {
     test(`${name}: "${fault}" is ${expected[0]}, and is not sent again`, async (t) => {
       const { provider, driver } = await seat(t, name);

@@ -61,8 +61,13 @@ export const FAST: Partial<ProviderTimes> = {
   findMs: 0,
 };
 
-/** The drivers whose answers come as a stream. */
-export const STREAMING = DRIVERS.filter((name) => name !== 'anthropic-batches' && name !== 'gemini-generate');
+/** The drivers that call an API; a page in a browser is in browser-seat.test.ts. */
+export const API_DRIVERS = DRIVERS.filter((name) => name !== 'browser');
+
+/** Those of them whose answers come as a stream. */
+export const STREAMING = API_DRIVERS.filter(
+  (name) => name !== 'anthropic-batches' && name !== 'gemini-generate',
+);
 
 const fakeOf = (name: DriverName, ledger: string): FakeProvider => {
   if (name.startsWith('openai')) return new FakeOpenAi(ledger);

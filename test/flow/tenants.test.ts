@@ -77,6 +77,7 @@ async function furnish(ask: Ask): Promise<void> {
   await mine('PUT', '/v2/sessions/s', { token_budget: 12_345 });
   await mine('POST', '/leases', { token: LEASE, agent: CANARY });
   await mine('PUT', '/v2/limits', { limits: [{ scope: `session:lab/${CANARY}`, concurrency: 1000 }] });
+  await mine('PUT', '/v2/schedules/s', { every_sec: 86_400, job: { type: 'other', payload: CANARY } });
   const chat = { model: 'tiny', messages: [{ role: 'user', content: CANARY }] };
   await mine('POST', '/v1/chat/completions', chat, CHAT_KEY);
   await mine('POST', '/v1/completions', { model: 'tiny', prompt: CANARY }, TEXT_KEY);
@@ -93,6 +94,7 @@ async function belongings(ask: Ask): Promise<string> {
     '/v2/sessions/s',
     '/leases',
     '/v2/limits',
+    '/v2/schedules/s',
   ];
   const texts = await Promise.all([...paths, '/v2/tasks?limit=100'].map(read));
   return texts
@@ -181,6 +183,17 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
       status: 400,
     })),
   ],
+  'GET /v2/schedules': [{ status: 200, answer: /"schedules":\[\]/ }],
+  'GET /v2/schedules/:name': [{ path: '/v2/schedules/s', status: 404 }],
+  'PUT /v2/schedules/:name': [
+    {
+      path: '/v2/schedules/s',
+      body: { every_sec: 86_400, job: { type: 'inference', prompt: 'mine' } },
+      status: 200,
+      answer: /"prompt":"mine"/,
+    },
+  ],
+  'DELETE /v2/schedules/:name': [{ path: '/v2/schedules/s', status: 204 }],
   'GET /v2/prices': [{ status: 200, answer: /"currency":"USD"/ }],
   'GET /v2/usage': [{ path: '/v2/usage?by=principal,session', status: 200, answer: /"groups":\[/ }],
   'GET /v2/usage/ledger': [{ status: 200 }],

@@ -155,6 +155,22 @@ const routes = [
     ],
   },
 ];
+const schedule = {
+  schedule: HOSTILE,
+  cron: HOSTILE,
+  time_zone: HOSTILE,
+  overlap: HOSTILE,
+  catch_up: HOSTILE,
+  job: { prompt: HOSTILE },
+  source: 'config',
+  by: HOSTILE,
+  next_at: null,
+  last: { at: 1, outcome: HOSTILE, error: HOSTILE },
+  admitted: 1,
+  skipped: 1,
+  refused: 1,
+  missed: 1,
+};
 const moduleCounts = { accepted: 1, known: 1, refused: 1, postponed: 1, garbage: 1 };
 const module = {
   name: HOSTILE,
@@ -244,6 +260,10 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     send(200, { session_id: HOSTILE, session, messages: [{ role: HOSTILE, content: HOSTILE }] });
   } else if (url.startsWith('/v2/sessions')) {
     send(200, session);
+  } else if (url === '/v2/schedules') {
+    send(200, { schedules: [schedule] });
+  } else if (url.startsWith('/v2/schedules/')) {
+    send(200, schedule);
   } else if (url === '/v2/catalog/routes') {
     send(200, { routes });
   } else if (url.startsWith('/v2/catalog/routes/')) {
@@ -355,6 +375,16 @@ const CALLS: Record<string, () => string[][]> = {
   status: () => [at(), ['--json', ...at()], [HOSTILE]],
   models: () => [at(), ['--json', ...at()], [HOSTILE]],
   pools: () => [at(), ['--json', ...at()], [HOSTILE]],
+  schedules: () => [
+    at(),
+    ['--json', ...at()],
+    ['show', 'a', ...at()],
+    ['set', 'a', file('schedule.yaml', 'every_sec: 60'), ...at()],
+    ['set', 'a', yaml(), ...at()],
+    ['set', 'a', HOSTILE.replaceAll('\0', '')],
+    ['delete', 'refuse', ...at()],
+    [HOSTILE],
+  ],
   routes: () => [
     at(),
     ['--json', ...at()],
