@@ -179,7 +179,7 @@ export class Outcomes {
     return ids.flatMap((each) => {
       const child = jobs.get(uidOf(tenant, each));
       const result = child?.job.result;
-      // What another session has said is sealed with another key.
+      // The text of another session is sealed with the key of that session, so it cannot be shared.
       return typeof result === 'object' && child?.ask.spec.session_id === spec.session_id ? [result] : [];
     });
   }

@@ -72,7 +72,7 @@ export class Heartbeats {
     this.#monotonic = monotonic;
   }
 
-  /** How long this heartbeat is known to be unchanged; `key` names whose it is. */
+  /** Milliseconds for which a heartbeat is known to be unchanged; `key` names its owner. */
   silentMs(key: string, heartbeatMs: number): number {
     const now = this.#monotonic();
     const known = this.#known.get(key);

@@ -129,7 +129,7 @@ async function sweepAgent(sweep: Sweep, agent: string): Promise<void> {
   if (workspace || (await isSilentFolder(sweep, folder))) await removedIfEmpty(env.disk, folder);
 }
 
-/** One thing that cannot be looked at or moved keeps nobody from the others. */
+/** Runs one step of a sweep. An entry that cannot be looked at or moved is logged, and the sweep goes on with the next. */
 async function guarded({ watchdog }: Sweep, what: string, run: () => Promise<void>): Promise<void> {
   try {
     await run();
@@ -305,7 +305,7 @@ async function sweepLock(sweep: Sweep, job: string): Promise<void> {
 /** R5: the job of the lock is still in the folder of the dead agent, because it could not be moved. */
 const isHeld = (sweep: Sweep, actor: string | undefined, job: string): Promise<boolean> => {
   const { paths } = sweep.watchdog.spool;
-  // Where a lock has a name that no job can have, such as `..`, the path would lead elsewhere.
+  // A lock may be of a name that no job can have, such as `..`: the path of its job would lead out of the folder.
   if (actor === undefined || !isActorId(actor) || nameProblem(job) !== undefined)
     return Promise.resolve(false);
   return isPresent(sweep, join(paths.places['in-progress'], actor, job));

@@ -30,7 +30,7 @@ export interface Forgotten {
   readonly error?: ErrorInfo | undefined;
   /** The executor knows that it does not run any more; one that has lost its memory does not. */
   readonly isGone?: boolean;
-  /** It was not accepted, and its executor is the one that it was decided for: its offer may still arrive there. */
+  /** The attempt was not accepted, and its executor is still the one that it was decided for: its offer may yet arrive there. */
   readonly mayArrive?: boolean;
 }
 

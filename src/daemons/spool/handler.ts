@@ -30,7 +30,7 @@ export type JobOutcome =
       readonly reason: string;
       /** False where the same job would fail again. */
       readonly retriable?: boolean | undefined;
-      /** It was cut off by somebody else, and may have done all of its work before: a brain decides about its job. */
+      /** The handler was cut off by somebody else, and may have done all of its work: a job of a brain goes back to the brain. */
       readonly isUnknown?: boolean;
       /** Written to `job.json` with the status that follows. */
       readonly changes?: Partial<Lifecycle>;

@@ -37,7 +37,7 @@ const MAX_FAILED_LOOKS = 50;
 export class PageTurn {
   readonly #options: PageTurnOptions;
   #isSent = false;
-  /** What the page has shown before the prompt was sent: only what is more than that belongs to it. */
+  /** The numbers of answers and errors on the page before the prompt was sent: only later ones belong to the prompt. */
   #before: Pick<PageView, 'answers' | 'errors'> = { answers: 0, errors: 0 };
 
   constructor(options: PageTurnOptions) {
