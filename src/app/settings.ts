@@ -22,6 +22,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
       backoff: retry,
       retryShare: retry.share,
       breaker: scheduler.breaker,
+      sticky: scheduler.sticky,
       failureCacheTtlMs: scheduler.failureCacheTtlMs,
       failureCacheSize: scheduler.failureCacheSize,
       cancelDeadlineMs: scheduler.cancelDeadlineMs,

@@ -101,7 +101,7 @@ const sessionsOf = ({ sessions, orchestrator: { retention } }: RawConfig) => ({
   keepMs: retention.sessions_sec === 0 ? Number.POSITIVE_INFINITY : toMs(retention.sessions_sec),
 });
 
-const schedulerOf = ({ scheduler, cancel_deadline_ms }: RawConfig['orchestrator']) => ({
+const schedulerOf = ({ scheduler, sticky, cancel_deadline_ms }: RawConfig['orchestrator']) => ({
   jitPollIntervalMs: toMs(scheduler.jit_poll_interval),
   failureCacheTtlMs: toMs(scheduler.failure_cache_ttl),
   failureCacheSize: scheduler.failure_cache_size,
@@ -111,6 +111,7 @@ const schedulerOf = ({ scheduler, cancel_deadline_ms }: RawConfig['orchestrator'
     pauseMs: scheduler.breaker_pause_ms,
     maxPauseMs: scheduler.breaker_max_pause_ms,
   },
+  sticky: { enabled: sticky.enabled, price: sticky.price },
 });
 
 function serverOf({ server, orchestrator }: RawConfig) {

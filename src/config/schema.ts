@@ -129,6 +129,10 @@ export const ConfigSchema = section({
       breaker_pause_ms: waitMs(5000),
       breaker_max_pause_ms: waitMs(300_000),
     }),
+    sticky: section({
+      enabled: Type.Boolean({ default: true }),
+      price: Type.Number({ default: 10, minimum: 0, maximum: 1_000_000 }),
+    }),
     recovery: section({
       orphan_reconciliation: Type.Boolean({ default: true }),
       holder_lost_ms: waitMs(5000),

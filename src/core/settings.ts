@@ -21,6 +21,14 @@ export interface LanePolicy {
   readonly batchShare: number;
 }
 
+/** How conversations stay with the backends that have heard them. */
+export interface StickyPolicy {
+  /** Whether the backend that has heard a conversation is preferred. */
+  readonly enabled: boolean;
+  /** What it costs to move a conversation from a backend with a thread of it, in mean service times. */
+  readonly price: number;
+}
+
 /** When a backend is paused whose provider fails. */
 export interface BreakerPolicy {
   /** Failures in a row that pause a backend; 0 means that nothing does. */
@@ -45,6 +53,7 @@ export interface EngineSettings extends StateSettings, LanePolicy {
   /** Retries on providers are at most this share of the first starts there. */
   readonly retryShare: number;
   readonly breaker: BreakerPolicy;
+  readonly sticky: StickyPolicy;
   readonly failureCacheTtlMs: number;
   /** How long a backend that has answered `busy` without a `retryAfterMs` is offered nothing. */
   readonly busyPauseMs: number;

@@ -6,7 +6,7 @@
 import type { Cause } from '../model/causes.ts';
 import type { AttemptRecord, Change, JobRecord, RecordKind, RecordKinds } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
-import type { SaidMessages } from './ports/backend.ts';
+import type { HeardThread, SaidMessages } from './ports/backend.ts';
 import type { NewJob } from './ports/new-job.ts';
 import type { Fleet } from './queue/fleet.ts';
 import type { Queue } from './queue/queue.ts';
@@ -33,6 +33,8 @@ export type EndFact =
   | { readonly is: 'job'; readonly entry: JobEntry }
   /** A job waits for these jobs, which are to be admitted in the same turn. */
   | { readonly is: 'waits'; readonly entry: JobEntry; readonly children: readonly NewJob[] }
+  /** It is not known what the backend has heard of the attempt: its thread of the session is not used any more. */
+  | { readonly is: 'thread-lost'; readonly entry: JobEntry; readonly backend: string }
   /** The run of a session has answered. */
   | { readonly is: 'said'; readonly entry: JobEntry; readonly said: SaidMessages }
   | {
@@ -41,6 +43,8 @@ export type EndFact =
       readonly attempt: AttemptRecord;
       /** Tokens to charge to the session; undefined means that the session is left unchanged. */
       readonly tokens: number | undefined;
+      /** What the backend has of the session since then: a thread, or a cache of what it was sent. */
+      readonly heard?: HeardThread | 'cached' | undefined;
     };
 
 export class Turn implements EngineView {

@@ -9,8 +9,8 @@ import type { WakeReason } from './waiting.ts';
 /** Why a kill of an attempt was ordered. */
 export type KillWhy = 'cancel' | 'timeout' | 'deadline' | 'busy' | 'refused' | 'lost';
 
-/** The rule by which the class of a picked job was chosen. */
-export type PickReason = 'only-class' | 'interactive-first' | 'batch-share';
+/** The rule by which the class of a picked job was chosen; `sticky`: it had waited for the backend with its conversation. */
+export type PickReason = 'only-class' | 'interactive-first' | 'batch-share' | 'sticky';
 
 /** Causes without further data. They are persisted: never rename or remove one. */
 const PLAIN = [

@@ -6,7 +6,7 @@
 import { type Static, Type } from 'typebox';
 import { AnyObject } from './http/shape.ts';
 import { BUSY_REASONS } from './reasons.ts';
-import { ExecutionList, ExecutionState } from './worker-wire.ts';
+import { ExecutionList, ExecutionState, Heard, MAX_THREAD_CHARS } from './worker-wire.ts';
 
 const optional = Type.Optional;
 const Count = Type.Integer({ minimum: 0, maximum: 1_000_000_000 });
@@ -182,7 +182,9 @@ export const SubmitImmediate = open({
   payload: Type.Union([AnyObject, Type.String()]),
   idempotency_token: Token,
   job_id: optional(Type.String({ minLength: 1, maxLength: 256 })),
-  thread_id: optional(Type.Union([Type.String({ maxLength: 256 }), Type.Null()])),
+  thread_id: optional(Type.Union([Type.String({ maxLength: MAX_THREAD_CHARS }), Type.Null()])),
+  /** What the thread has heard before: the payload has only what is new to it. Left out where it has everything. */
+  heard: optional(Heard),
   preempt: optional(Type.Boolean()),
   timeout_ms: optional(Type.Integer({ minimum: 1 })),
 });

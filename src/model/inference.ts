@@ -1,4 +1,5 @@
 /** A request to a language model after it was checked, and the pieces of an answer: the same for every engine and provider. */
+import type { HeardMessages } from './heard.ts';
 import type { ExecuteRequest } from './worker-wire.ts';
 
 export interface Tool {
@@ -39,6 +40,8 @@ export interface InferenceRequest {
   readonly tools: readonly Tool[];
   readonly toolChoice: ToolChoice;
   readonly format: AnswerFormat;
+  /** What the thread with the name `sessionId` has heard before; the messages of the request are new to it. */
+  readonly heard?: HeardMessages | undefined;
   /** The body as received, for an engine that passes it on. */
   readonly body: ExecuteRequest;
 }

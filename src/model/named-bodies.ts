@@ -1,7 +1,9 @@
 /** The bodies that records name: a store keeps each of them for as long as any record names it. */
+
 import type { Body } from './body.ts';
 import { keptBody } from './kept-body.ts';
-import type { AskRecord, JobRecord, SessionRecord } from './records.ts';
+import type { AskRecord, JobRecord } from './records.ts';
+import type { SessionRecord } from './session-record.ts';
 
 /** The records that may name bodies, by their kind. */
 interface NamingRecords {

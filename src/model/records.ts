@@ -9,7 +9,6 @@
 import type { BatchRecord } from './batch-record.ts';
 import type { Body } from './body.ts';
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';
-import type { BlobPart } from './composed.ts';
 import type { DemandRecord } from './demand-record.ts';
 import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
@@ -21,6 +20,7 @@ import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
 import type { ScheduleRecord } from './schedule.ts';
+import type { SessionRecord } from './session-record.ts';
 import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 import type { Trace } from './trace.ts';
 import type { TokenCounts } from './usage.ts';
@@ -254,25 +254,6 @@ export interface Verification {
   readonly pool: string;
   readonly verdict: 'pass' | 'warn' | 'fail';
   readonly sha256: string;
-}
-
-/** A conversation; see core/admission/session.ts. */
-export interface SessionRecord {
-  readonly v: 2;
-  readonly tenant: string;
-  readonly id: string;
-  readonly createdAt: number;
-  readonly usedAt: number;
-  /** The number of ended tries of the session's jobs whose number of tokens is known. */
-  readonly turns: number;
-  readonly tokensUsed: number;
-  readonly tokenBudget: number | undefined;
-  /** The backend that ran the session's last job, and so holds its context. */
-  readonly backend: string | undefined;
-  /** The messages of the conversation: what its runs have heard and said. */
-  readonly messages: BlobPart | undefined;
-  /** SessionMetadata as JSON text. */
-  readonly metadata: Body | undefined;
 }
 
 /** An operator's order for a pool. */

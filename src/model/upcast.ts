@@ -26,7 +26,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   brain: 1,
   lease: 1,
   model: 1,
-  session: 2,
+  session: 3,
   pool: 1,
   worker: 2,
   demand: 1,
@@ -51,7 +51,7 @@ const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {
   job: { 1: (stored) => ({ ...stored, v: 2 }) },
   attempt: { 1: splitUsage },
   // Sessions of version 1 have no messages: a program that does not know them would lose them.
-  session: { 1: (stored) => ({ ...stored, v: 2 }) },
+  session: { 1: (stored) => ({ ...stored, v: 2 }), 2: nameThreads },
   // In version 1, `why` was a sentence.
   worker: { 1: (stored) => ({ ...stored, v: 2, why: { is: 'text', text: stored['why'] } }) },
 };
@@ -84,6 +84,12 @@ function nestSpec(stored: Stored): Stored {
   }
   if (deadlineAt !== undefined) spec['deadline_ms'] = deadlineAt - createdAt;
   return { ...ask, spec: specOf(spec, { ...SPEC_DEFAULTS }) };
+}
+
+/** Version 2 of a session named the last backend only, and not what it had heard. */
+function nameThreads({ backend, ...rest }: Stored): Stored {
+  const threads = backend !== undefined && { threads: [{ backend, heard: 0 }] };
+  return { ...rest, v: 3, ...threads };
 }
 
 /** Version 1 of an attempt had two counts of tokens, and no others were known then. */
@@ -160,7 +166,7 @@ const NO_MODEL = {
 };
 const NO_SESSION = {
   tokenBudget: undefined,
-  backend: undefined,
+  threads: undefined,
   messages: undefined,
   metadata: undefined,
 };

@@ -8,6 +8,9 @@ import { TURNED_AWAY_REASONS } from './reasons.ts';
 
 const optional = Type.Optional;
 const Bytes = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+/** The longest id of a conversation that a provider keeps; mostly it is a URL. */
+export const MAX_THREAD_CHARS = 2048;
+
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 /** An object in which unknown fields, sent by a newer version, are ignored. */
 const open = <P extends Parameters<typeof Type.Object>[0]>(properties: P) =>
@@ -46,7 +49,7 @@ export const TOKEN_HEADER = 'idempotency-key';
 /** `POST /execute`: the payload of the job, with fields that the brain adds. */
 export const ExecuteRequest = open({
   job_id: Type.String({ minLength: 1, maxLength: 256 }),
-  session_id: optional(Type.String({ maxLength: 256 })),
+  session_id: optional(Type.String({ maxLength: MAX_THREAD_CHARS })),
   /** The model as the caller named it, to be repeated in the answer. */
   model: optional(Type.String({ maxLength: 1024 })),
   prompt: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
@@ -87,6 +90,9 @@ export const Usage = open({
 export type Usage = Static<typeof Usage>;
 
 /** The result of an execution, which becomes the job's `result`. An embedding has no `text`. */
+/** HeardMessages of heard.ts. */
+export const Heard = open({ messages: Count, hash: Type.String({ maxLength: 64 }) });
+
 export const ExecutionResult = open({
   text: optional(Type.String()),
   finish_reason: optional(
@@ -97,6 +103,10 @@ export const ExecutionResult = open({
   reasoning: optional(Type.String()),
   embeddings: optional(Type.Array(Type.Array(Type.Number()))),
   usage: optional(Usage),
+  /** The provider's own conversation that the answer belongs to, for a seat that keeps such. */
+  thread_id: optional(Type.String({ maxLength: MAX_THREAD_CHARS })),
+  /** What that conversation has heard, this answer included. */
+  heard: optional(Heard),
 });
 export type ExecutionResult = Static<typeof ExecutionResult>;
 

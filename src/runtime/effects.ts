@@ -23,6 +23,7 @@ import type { Env } from '../kit/env/env.ts';
 import type { Body } from '../model/body.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change } from '../model/records.ts';
+import type { SessionThread } from '../model/session-record.ts';
 import type { RefusedChild, WaitRecord } from '../model/waiting.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import { Acknowledgements } from './acknowledgements.ts';
@@ -239,11 +240,19 @@ export class Effects {
     if (this.#runner.stopped || !entry.open || entry.token !== token) return;
     const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
-    const offer = { ...this.#who(), token, ask: offeredAsk(entry), ...texts, attempt, registry };
+    const thread = this.#threadOf(entry, backend);
+    const offer = { ...this.#who(), token, ask: offeredAsk(entry), ...texts, thread, attempt, registry };
     backend.offer(offer).then(
       (answer) => this.#answered(token, backend, answer),
       () => this.#answered(token, backend, { is: 'unknown' }),
     );
+  }
+
+  /** What the backend has of the job's session. */
+  #threadOf({ ask }: JobEntry, { info }: Backend): SessionThread | undefined {
+    if (ask.spec.session_id === undefined) return undefined;
+    const session = this.#parts.engine.state.sessionOf(ask.tenant, ask.spec.session_id);
+    return session?.threads?.find(({ backend }) => backend === info.name);
   }
 
   #answered(token: string, backend: Backend, answer: OfferReply | { readonly is: 'unknown' }): void {

@@ -22,6 +22,7 @@ function partsOf(ended: readonly JobBundle[], kit = new EngineKit()): ListingPar
   return {
     read: 0,
     state: kit.engine.state,
+    queue: kit.engine.queue,
     history: {
       get: async (uid) => jobs.get(uid),
       list: async () => [],

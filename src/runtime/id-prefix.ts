@@ -53,7 +53,7 @@ async function jobWithId(parts: ListingParts, uid: string): Promise<FoundJob | u
   const { state, history } = parts;
   const entry = state.jobs.get(uid);
   if (entry) {
-    const found = { uid, ask: entry.ask, job: entry.job, view: viewOf(state, entry, parts.now()) };
+    const found = { uid, ask: entry.ask, job: entry.job, view: viewOf(parts, entry, parts.now()) };
     await parts.durable(entry.seq);
     return found;
   }

@@ -17,6 +17,7 @@ function kitWith(jobs: number): EngineKit {
 /** What a listing needs; `between` runs between two turns. */
 const partsOf = ({ engine }: EngineKit, between: () => void): ListingParts => ({
   state: engine.state,
+  queue: engine.queue,
   history: {
     get: async () => undefined,
     list: async () => [],

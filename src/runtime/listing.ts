@@ -3,6 +3,7 @@
 import { type HistoryQuery, type HistoryReads, isAskedFor, type JobBundle } from '../core/ports/store.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
+import type { EngineView } from '../core/turn.ts';
 import type { Timers } from '../kit/env/env.ts';
 import { ownTurns } from '../kit/slices.ts';
 import { OrchdError } from '../model/errors.ts';
@@ -20,8 +21,7 @@ const JOBS_PER_TURN = 2000;
 /** Showing a job takes as long as looking at so many. */
 const JOBS_PER_MATCH = 5;
 
-export interface ListingParts {
-  readonly state: State;
+export interface ListingParts extends EngineView {
   readonly history: HistoryReads;
   readonly timers: Timers;
   readonly now: () => number;
@@ -143,7 +143,7 @@ export const behind = (query: HistoryQuery, n: number): HistoryQuery =>
  * through many jobs takes several turns.
  */
 export async function liveMatches(
-  { state, timers, now }: Pick<ListingParts, 'state' | 'timers' | 'now'>,
+  { state, queue, timers, now }: Pick<ListingParts, 'state' | 'queue' | 'timers' | 'now'>,
   query: HistoryQuery,
   matches: (entry: JobEntry) => boolean,
 ): Promise<FoundJob[]> {
@@ -156,7 +156,7 @@ export async function liveMatches(
       const { uid, ask, job } = entry;
       const isMatch = matches(entry);
       if (isMatch) {
-        found.push({ uid, ask, job, view: viewOf(state, entry, now()) });
+        found.push({ uid, ask, job, view: viewOf({ state, queue }, entry, now()) });
         if (found.length === query.limit) return found;
       }
       next = behind(query, ask.n);

@@ -254,7 +254,8 @@ function isJson(text: string): boolean {
   }
 }
 
-function succeeded(result: Body, { usage, label }: Success): Extract<Outcome, { ok: true }> {
+function succeeded(result: Body, { usage, label, thread }: Success): Extract<Outcome, { ok: true }> {
   const outcome = usage ? ({ ok: true, result, usage } as const) : ({ ok: true, result } as const);
-  return label === undefined ? outcome : { ...outcome, label };
+  if (label === undefined && !thread) return outcome;
+  return { ...outcome, ...(label !== undefined && { label }), ...(thread && { thread }) };
 }

@@ -148,7 +148,7 @@ export class Reads {
 
   /** For runtime/ only. Synchronous: the view of a job whose last change is durable, without its result. */
   entryNow(entry: JobEntry): JobView {
-    return viewOf(this.#parts.engine.state, entry, this.#parts.clock.now());
+    return viewOf(this.#parts.engine, entry, this.#parts.clock.now());
   }
 
   async jobs(request: ListRequest = {}, tenant = DEFAULT_TENANT): Promise<JobPage> {
@@ -175,6 +175,7 @@ export class Reads {
     const { env, engine, store, clock, loop } = this.#parts;
     return {
       state: engine.state,
+      queue: engine.queue,
       history: store.history,
       timers: env.timers,
       now: () => clock.now(),

@@ -8,6 +8,7 @@
  * S4  A deletion that was cut short in memory alone is finished by the next brain, before it looks for that session: the
  *     record of the erasure tells it to (erasures.ts).
  */
+
 import { IdleSessions } from '../core/admission/session-archive.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import type { KeyOwner } from '../core/ports/keys.ts';
@@ -19,7 +20,8 @@ import { crashpoint } from '../kit/crashpoint.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
 import { OrchdError } from '../model/errors.ts';
-import { type SessionRecord, scoped } from '../model/records.ts';
+import { scoped } from '../model/records.ts';
+import type { SessionRecord } from '../model/session-record.ts';
 import type { Loop } from './loop.ts';
 
 /** Sessions of one write to the archive. */

@@ -1,9 +1,10 @@
 /** Commands to sessions: conversations that consist of several jobs. Each resolves once its change is durable. */
+
 import type { SessionContent } from '../core/admission/session.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import { OrchdError } from '../model/errors.ts';
 import { MAX_PREFERENCES_CHARS, type SessionMetadata, type SessionView } from '../model/http/sessions.ts';
-import type { SessionRecord } from '../model/records.ts';
+import type { SessionRecord } from '../model/session-record.ts';
 import type { Bodies, BodyOwner } from './bodies.ts';
 import { Commands } from './command-order.ts';
 import type { Erasures } from './erasures.ts';

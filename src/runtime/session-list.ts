@@ -1,8 +1,9 @@
 /** Lists of sessions: those in memory, or those in the archive, page by page. */
+
 import { compareUse, type SessionPlace } from '../core/ports/sessions.ts';
 import type { State } from '../core/state/state.ts';
 import type { SessionPage, SessionSummary } from '../model/http/session-lists.ts';
-import type { SessionRecord } from '../model/records.ts';
+import type { SessionRecord } from '../model/session-record.ts';
 import type { SessionArchive } from './session-archive.ts';
 
 export interface SessionListRequest {

@@ -1,9 +1,10 @@
 /** Reads of sessions, in memory or in the archive, which they do not leave for being read. */
+
 import type { Engine } from '../core/engine/engine.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { SessionPage } from '../model/http/session-lists.ts';
 import type { SessionMetadata, SessionView } from '../model/http/sessions.ts';
-import type { SessionRecord } from '../model/records.ts';
+import type { SessionRecord } from '../model/session-record.ts';
 import type { Bodies } from './bodies.ts';
 import type { Loop } from './loop.ts';
 import type { SessionArchive } from './session-archive.ts';

@@ -7,6 +7,7 @@ import { explain } from '../core/scheduling/explain.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { State } from '../core/state/state.ts';
+import type { EngineView } from '../core/turn.ts';
 import { startHints } from '../core/workers/forecast.ts';
 import type { ErrorInfo } from '../model/errors.ts';
 import type { AttemptView, JobBudget, JobCost, JobView, JobWait } from '../model/http/jobs.ts';
@@ -21,7 +22,7 @@ import type { TreeBudget, WaitRecord } from '../model/waiting.ts';
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Optional fields are set one by one: deleting absent ones from an object would make it slow. */
-export function viewOf(state: State, entry: JobEntry, now: number): JobView {
+export function viewOf({ state, queue }: EngineView, entry: JobEntry, now: number): JobView {
   const past = entry.past ?? [];
   const view = base(entry.ask, entry.job, entry.open ? [...past, entry.open] : past);
   if (isTerminal(entry.job.state)) return view;
@@ -30,7 +31,7 @@ export function viewOf(state: State, entry: JobEntry, now: number): JobView {
   const predicted = predictStartMs(entry, position, now, startHints(state, needSourceOf(entry)));
   if (predicted !== undefined) view.predicted_start_ms = predicted;
   if (entry.job.wait?.budget) view.budget = budgetView(state, entry, entry.job.wait.budget);
-  const waiting = explain(state, entry);
+  const waiting = explain(state, entry, queue.sticky.of(entry));
   if (waiting) view.waiting = waiting;
   return view;
 }

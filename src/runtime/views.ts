@@ -14,7 +14,8 @@ import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView, PoolWorker } from '../model/http/pools.ts';
 import { MAX_LISTED_JOBS, type SessionView } from '../model/http/sessions.ts';
 import type { SeatPause } from '../model/limit-records.ts';
-import { jobOfToken, type ModelRecord, type SessionRecord } from '../model/records.ts';
+import { jobOfToken, type ModelRecord } from '../model/records.ts';
+import type { SessionRecord } from '../model/session-record.ts';
 
 export const modelView = (model: ModelRecord): ModelView => ({
   model_id: model.id,
@@ -48,7 +49,7 @@ export function sessionView(state: State, session: SessionRecord, isArchived = f
     tokens_used: session.tokensUsed,
     tokens_reserved: state.roster.reservedTokens(tenant, id),
     token_budget: session.tokenBudget ?? null,
-    backend: session.backend ?? null,
+    backend: session.threads?.at(-1)?.backend ?? null,
     jobs,
     live_jobs: live.size,
     messages: session.messages?.values ?? 0,

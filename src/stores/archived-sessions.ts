@@ -1,6 +1,8 @@
 /** An archive of sessions in memory; shared by the memory store and by the journal's MemoryHistory (for simulations). */
+
 import { type ArchiveQuery, compareUse, type SessionName } from '../core/ports/sessions.ts';
-import { type SessionRecord, scoped } from '../model/records.ts';
+import { scoped } from '../model/records.ts';
+import type { SessionRecord } from '../model/session-record.ts';
 
 export class ArchivedSessions {
   readonly #sessions = new Map<string, SessionRecord>();

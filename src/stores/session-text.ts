@@ -1,5 +1,5 @@
 /** An archived session as the JSON text in which stores keep it, with the version of its record. */
-import type { SessionRecord } from '../model/records.ts';
+import type { SessionRecord } from '../model/session-record.ts';
 import { upcast } from '../model/upcast.ts';
 
 export const sessionText = (record: SessionRecord): string => JSON.stringify(record);

@@ -56,6 +56,7 @@ function settings(pace: Pace, engine: Partial<EngineSettings>): RuntimeSettings 
       prices: [],
       retryShare: 0.2,
       breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
+      sticky: { enabled: true, price: 10 },
       ...engine,
     },
     holderLostMs: 5000,

@@ -39,6 +39,7 @@ export const SETTINGS: EngineSettings = {
   prices: [],
   retryShare: 0.2,
   breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
+  sticky: { enabled: true, price: 10 },
 };
 
 export const START = 1_000_000;

@@ -8,7 +8,8 @@ import { bundleOf } from '../../src/core/state/job-entry.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import type { BlobRef, Body } from '../../src/model/body.ts';
 import { namedBodies } from '../../src/model/named-bodies.ts';
-import { type SessionRecord, tokenOf } from '../../src/model/records.ts';
+import { tokenOf } from '../../src/model/records.ts';
+import type { SessionRecord } from '../../src/model/session-record.ts';
 import { Opened } from '../../src/stores/conformance/opened.ts';
 import { InlineBackground } from '../../src/stores/journal/background.ts';
 import { SqliteHistory } from '../../src/stores/journal/history/sqlite.ts';
@@ -123,7 +124,7 @@ export async function fill(opened: Opened, rounds = 1): Promise<void> {
 }
 
 const archived = (id: string, tenant: string): SessionRecord => ({
-  v: 2,
+  v: 3,
   tenant,
   id,
   createdAt: 1,
@@ -131,7 +132,7 @@ const archived = (id: string, tenant: string): SessionRecord => ({
   turns: 3,
   tokensUsed: 4,
   tokenBudget: 5,
-  backend: 'b',
+  threads: [{ backend: 'b', thread: 't', heard: 2, hash: 'h' }],
   messages: undefined,
   metadata: undefined,
 });

@@ -43,6 +43,7 @@ export const SETTINGS: RuntimeSettings = {
     prices: [],
     retryShare: 0.2,
     breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
+    sticky: { enabled: true, price: 10 },
   },
   holderLostMs: 500,
   sweepIntervalMs: 250,

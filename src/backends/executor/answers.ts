@@ -7,6 +7,7 @@ import type {
   ExecutionEvent,
   ExecutionOutcome,
   FollowEnd,
+  HeardThread,
   OfferReply,
   UsedTokens,
 } from '../../core/ports/backend.ts';
@@ -98,13 +99,17 @@ function usedTokens({ usage }: ExecutionResult, decodeMs: number): UsedTokens | 
   return usage && { ...countsOf(usage), decodeMs };
 }
 
+const threadOf = ({ thread_id: id, heard }: ExecutionResult): HeardThread | undefined =>
+  id === undefined || !heard ? undefined : { id, messages: heard.messages, hash: heard.hash };
+
 async function outcomeOf(outcome: WorkerOutcome, timers: Timers, chars: number): Promise<ExecutionOutcome> {
   if (outcome.ok === true) {
     const { result, decode_time_ms = 0 } = outcome;
     const usage = usedTokens(result, decode_time_ms);
     const isSmall = chars <= ONE_TURN_BYTES;
     const resultText = isSmall ? JSON.stringify(result) : await inSlices(textInSlices(result), timers);
-    return { ok: true, resultText, ...(usage && { usage }) };
+    const thread = threadOf(result);
+    return { ok: true, resultText, ...(usage && { usage }), ...(thread && { thread }) };
   }
   const counted = outcome.ok === 'cancelled' ? outcome.usage : outcome.error.usage;
   const partial = counted?.partial === true && { isPartial: true };

@@ -4,7 +4,8 @@ import { describe, test } from 'node:test';
 import { EngineKit, SUCCESS, submission } from '../../../test/fakes/engine-kit.ts';
 import { usedTokens } from '../../../test/fakes/used-tokens.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { DEFAULT_TENANT, type SessionRecord, scoped } from '../../model/records.ts';
+import { DEFAULT_TENANT, scoped } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import type { SessionLookup } from '../ports/new-job.ts';
 import { Restore } from '../restore.ts';
 import { IdleSessions, MAX_SESSIONS } from './session-archive.ts';
@@ -12,7 +13,7 @@ import { IdleSessions, MAX_SESSIONS } from './session-archive.ts';
 const DAY_MS = 86_400_000;
 
 const record = (id: string, more: Partial<SessionRecord> = {}): SessionRecord => ({
-  v: 2,
+  v: 3,
   tenant: DEFAULT_TENANT,
   id,
   createdAt: 0,
@@ -20,7 +21,7 @@ const record = (id: string, more: Partial<SessionRecord> = {}): SessionRecord =>
   turns: 1,
   tokensUsed: 7,
   tokenBudget: undefined,
-  backend: undefined,
+  threads: undefined,
   messages: undefined,
   metadata: undefined,
   ...more,
@@ -152,7 +153,13 @@ describe('sessions leave memory', () => {
 });
 
 describe('an archived session', () => {
-  const limited = record('s', { tokenBudget: 100, tokensUsed: 95, turns: 9, backend: 'b', createdAt: 5 });
+  const limited = record('s', {
+    tokenBudget: 100,
+    tokensUsed: 95,
+    turns: 9,
+    threads: [{ backend: 'b', thread: 't', heard: 2, hash: 'h' }],
+    createdAt: 5,
+  });
 
   test('comes back with the next job, as it was but for its last use, in the commit of the admission', () => {
     const kit = kitWith(limited);

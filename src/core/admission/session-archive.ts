@@ -7,7 +7,8 @@
  *     admitted nevertheless, unless it is their own session that has left.
  */
 import { OrchdError } from '../../model/errors.ts';
-import { type SessionRecord, scoped } from '../../model/records.ts';
+import { scoped } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import type { SessionLookup } from '../ports/new-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { State } from '../state/state.ts';

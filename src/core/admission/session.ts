@@ -2,8 +2,9 @@
 
 import type { Cause } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type SessionRecord, scoped } from '../../model/records.ts';
-import type { SaidMessages } from '../ports/backend.ts';
+import { type AskRecord, scoped } from '../../model/records.ts';
+import type { SessionRecord, SessionThread } from '../../model/session-record.ts';
+import type { HeardThread, SaidMessages } from '../ports/backend.ts';
 import type { SessionLookup } from '../ports/new-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
@@ -44,7 +45,7 @@ export function beginSession(turn: Turn, { tenant, spec, session: lookup }: Subm
 }
 
 const newSession = (turn: Turn, tenant: string, id: string): SessionRecord => ({
-  v: 2,
+  v: 3,
   tenant,
   id,
   createdAt: turn.now,
@@ -52,13 +53,23 @@ const newSession = (turn: Turn, tenant: string, id: string): SessionRecord => ({
   turns: 0,
   tokensUsed: 0,
   tokenBudget: undefined,
-  backend: undefined,
+  threads: undefined,
   messages: undefined,
   metadata: undefined,
 });
 
-/** A try of one of the session's jobs has ended: adds its tokens, and records the backend that has its context now. */
-export function noteUsed(turn: Turn, { ask }: JobEntry, backend: string, tokens: number): void {
+/** The most backends whose part in a conversation is kept: a record is written again at every turn. */
+export const MAX_THREADS = 4;
+
+/** An ended try of one of the session's jobs. */
+export interface EndedTurn {
+  readonly backend: string;
+  readonly tokens: number;
+  readonly heard: HeardThread | 'cached' | undefined;
+}
+
+/** A try of one of the session's jobs has ended: adds its tokens, and records what its backend has heard. */
+export function noteUsed(turn: Turn, { ask }: JobEntry, { backend, tokens, heard }: EndedTurn): void {
   if (ask.spec.session_id === undefined) return;
   const known = turn.state.sessionOf(ask.tenant, ask.spec.session_id);
   if (!known) return;
@@ -67,9 +78,34 @@ export function noteUsed(turn: Turn, { ask }: JobEntry, backend: string, tokens:
     usedAt: turn.now,
     turns: known.turns + 1,
     tokensUsed: known.tokensUsed + tokens,
-    backend,
+    threads: threadsAfter(known, ask, backend, heard),
   };
   put(turn, after, 'used');
+}
+
+/** The backend comes last, with what it has heard by now. Without a change of what it has, the threads stay as they are. */
+function threadsAfter(
+  { threads }: SessionRecord,
+  { messages = 1 }: AskRecord,
+  backend: string,
+  heard: EndedTurn['heard'],
+): SessionRecord['threads'] {
+  if (heard === undefined) return threads;
+  const others = (threads ?? []).filter((thread) => thread.backend !== backend);
+  const thread: SessionThread =
+    heard === 'cached'
+      ? { backend, thread: undefined, heard: messages + 1, hash: undefined }
+      : { backend, thread: heard.id, heard: heard.messages, hash: heard.hash };
+  return [...others, thread].slice(-MAX_THREADS);
+}
+
+/** The backend is sent the whole conversation the next time: a try that has not succeeded may have been heard in part. */
+export function forgetThread(turn: Turn, { ask }: JobEntry, backend: string): void {
+  const { session_id: session } = ask.spec;
+  const known = session === undefined ? undefined : turn.state.sessionOf(ask.tenant, session);
+  if (!known?.threads?.some(({ backend: name, thread }) => name === backend && thread !== undefined)) return;
+  const threads = known.threads.filter((thread) => thread.backend !== backend);
+  put(turn, { ...known, threads: threads.length === 0 ? undefined : threads }, 'used');
 }
 
 export function setBudget(

@@ -123,8 +123,8 @@ describe('the budget of a session', () => {
       assert.equal(next(kit), 'token_budget');
       for (let n = 0; n < 3; n++) assert.ok(!(forget(kit, true) instanceof OrchdError));
       assert.equal(next(kit), 'token_budget');
-      const { turns, backend, tokensUsed } = kit.engine.state.sessionOf(DEFAULT_TENANT, 's')!;
-      assert.deepEqual([turns, backend, tokensUsed], [0, undefined, 60], 'the rest of it is gone');
+      const { turns, threads, tokensUsed } = kit.engine.state.sessionOf(DEFAULT_TENANT, 's')!;
+      assert.deepEqual([turns, threads, tokensUsed], [0, undefined, 60], 'the rest of it is gone');
     }
   });
 

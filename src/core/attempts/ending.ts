@@ -10,7 +10,7 @@ import { type AskRecord, type AttemptRecord, scoped } from '../../model/records.
 import type { RoutePlace } from '../../model/route.ts';
 import { isTerminal } from '../../model/states.ts';
 import { completionTokens, type TokenCounts, totalTokens } from '../../model/usage.ts';
-import type { Outcome, TurnedAway, UsedTokens, Waits } from '../ports/backend.ts';
+import type { HeardThread, Outcome, TurnedAway, UsedTokens, Waits } from '../ports/backend.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
 import { needSourceOf } from '../queue/lane.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -34,7 +34,9 @@ export function endAttempt(turn: Turn, entry: JobEntry, reported: Outcome): void
   const outcome = withoutErased(entry, reported);
   measure(turn, entry, attempt);
   noteUsage(turn, entry, attempt.backend, outcome);
-  turn.noteEnd({ is: 'attempt', entry, attempt, tokens: chargedTokens(entry, attempt, outcome) });
+  const heard = heardBy(turn, attempt, outcome);
+  turn.noteEnd({ is: 'attempt', entry, attempt, tokens: chargedTokens(entry, attempt, outcome), heard });
+  if (outcome.ok !== true) turn.noteEnd({ is: 'thread-lost', entry, backend: attempt.backend });
   const { token } = entry;
   const how = ENDS[String(outcome.ok) as keyof typeof ENDS];
   const error = outcome.ok === false ? outcome.error : undefined;
@@ -235,6 +237,16 @@ function noteUsage(turn: Turn, entry: JobEntry, name: string, outcome: RunOutcom
   if (!outcome.usage) return;
   entry.usedTokens = (entry.usedTokens ?? 0) + totalTokens(outcome.usage);
   if (backend && outcome.ok === true) noteSpeed(backend, outcome.usage);
+}
+
+/** What the backend has of the job's session by now. Backends that only decide have nothing of a conversation. */
+function heardBy(
+  turn: Turn,
+  { backend }: AttemptRecord,
+  outcome: RunOutcome,
+): HeardThread | 'cached' | undefined {
+  if (outcome.ok !== true || turn.fleet.backends.get(backend)?.info.isRepeatable) return undefined;
+  return outcome.thread ?? 'cached';
 }
 
 function noteSpeed(backend: BackendEntry, usage: UsedTokens): void {

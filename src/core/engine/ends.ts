@@ -2,7 +2,7 @@
 import { noteBatchEnd } from '../admission/batch.ts';
 import { admitChildren } from '../admission/children.ts';
 import { settle } from '../admission/quota.ts';
-import { noteSaid, noteUsed } from '../admission/session.ts';
+import { forgetThread, noteSaid, noteUsed } from '../admission/session.ts';
 import { dropTree, limitTree } from '../admission/tree-budget.ts';
 import { modelOf } from '../queue/queue.ts';
 import { noteArrival, noteServed } from '../workers/forecast.ts';
@@ -20,15 +20,19 @@ export function processEnds(turn: EngineTurn): void {
       noteSaid(turn, end.entry, end.said);
       continue;
     }
+    if (end.is === 'thread-lost') {
+      forgetThread(turn, end.entry, end.backend);
+      continue;
+    }
     if (end.is === 'job') {
       settle(turn, end.entry);
       dropTree(turn, end.entry);
       noteBatchEnd(turn.batchEnds, end.entry);
       continue;
     }
-    const { entry, attempt, tokens } = end;
+    const { entry, attempt, tokens, heard } = end;
     if (attempt.acceptedAt !== undefined)
       noteServed(turn, attempt.model ?? entry.ask.spec.model, turn.now - attempt.acceptedAt);
-    if (tokens !== undefined) noteUsed(turn, entry, attempt.backend, tokens);
+    if (tokens !== undefined) noteUsed(turn, entry, { backend: attempt.backend, tokens, heard });
   }
 }

@@ -12,6 +12,7 @@ import { storeSpent } from '../admission/spent.ts';
 import { settleWaiters } from '../attempts/dependencies.ts';
 import { settlePauses } from '../attempts/pausing.ts';
 import { Queue } from '../queue/queue.ts';
+import { holderOf } from '../scheduling/affinity.ts';
 import { schedule } from '../scheduling/schedule.ts';
 import type { EngineSettings } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -47,7 +48,8 @@ export class Engine implements EngineView {
 
   constructor(parts: EngineParts) {
     this.settings = parts.settings;
-    this.queue = new Queue(parts.settings.retryShare);
+    const { retryShare, sticky } = parts.settings;
+    this.queue = new Queue(retryShare, (entry, now) => holderOf(this, sticky, entry, now));
     this.state = new State(parts.settings, this.queue);
     this.#context = { ...parts, state: this.state, queue: this.queue, demands: new Map() };
   }

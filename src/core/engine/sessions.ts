@@ -1,6 +1,8 @@
 /** Events of sessions, and of the limits that callers share. */
+
 import type { LimitSpec } from '../../model/limit-records.ts';
-import { DEFAULT_TENANT, type SessionRecord } from '../../model/records.ts';
+import { DEFAULT_TENANT } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { eraseUnused, noteErased } from '../admission/erasure.ts';
 import { reserveLive, setKeyLimits, setLimits } from '../admission/quota.ts';
 import {

@@ -3,8 +3,10 @@
 import type { Body } from '../../model/body.ts';
 import type { BlobPart } from '../../model/composed.ts';
 import type { ErrorInfo } from '../../model/errors.ts';
+import type { HeardMessages } from '../../model/heard.ts';
 import type { BusyReason, TurnedAwayReason } from '../../model/reasons.ts';
 import type { AskRecord, Labels } from '../../model/records.ts';
+import type { SessionThread } from '../../model/session-record.ts';
 import type { TokenCounts } from '../../model/usage.ts';
 import type { RefusedChild, TreeBudget, WaitRecord } from '../../model/waiting.ts';
 import type { Commander, Opening } from '../../model/worker-wire.ts';
@@ -70,6 +72,11 @@ export interface CountedTokens extends TokenCounts {
   readonly isPartial?: boolean | undefined;
 }
 
+/** The backend's own conversation that an execution was part of, and what the backend has heard in it by now. */
+export interface HeardThread extends HeardMessages {
+  readonly id: string;
+}
+
 /** How an execution ended, as reported by its backend. */
 export type Outcome =
   | ({
@@ -77,6 +84,7 @@ export type Outcome =
       readonly result: Body;
       readonly usage?: UsedTokens;
       readonly said?: SaidMessages;
+      readonly thread?: HeardThread;
     } & Labelled)
   | {
       readonly ok: false;
@@ -136,6 +144,8 @@ export interface Offer {
   readonly payloadText: string;
   /** What the job goes on with after a wait. */
   readonly waited?: Waited | undefined;
+  /** What this backend has of the job's session. */
+  readonly thread?: SessionThread | undefined;
   readonly attempt: number;
   /**
    * The registry of the executor when the attempt was recorded. An executor with another registry answers `busy`: the
@@ -170,6 +180,7 @@ export type ExecutionOutcome =
       readonly ok: true;
       readonly resultText: string;
       readonly usage?: UsedTokens;
+      readonly thread?: HeardThread;
       /** All messages of the session with those of this run. */
       readonly said?: SessionList;
     } & Labelled)

@@ -1,5 +1,6 @@
 /** A checked request to run a job, before the engine has decided on it. */
-import type { AskRecord, SessionRecord } from '../../model/records.ts';
+import type { AskRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import type { EndedJob } from './store.ts';
 
 /** What a look into the archive has found of a session that was not in memory. */

@@ -1,5 +1,5 @@
 /** The port to the archive of sessions: conversations that were idle for long are kept there and not in memory. */
-import type { SessionRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 
 /** Names a session of a tenant. */
 export type SessionName = Pick<SessionRecord, 'tenant' | 'id'>;

@@ -94,6 +94,18 @@ export class ClassQueue {
     return entry;
   }
 
+  /** Charges the flow of a job that starts without having been picked here. */
+  charge(entry: JobEntry): void {
+    const owner = ownerOf(entry);
+    const flow = this.#flows.get(owner);
+    // While no flow is active all charges are reset.
+    if (this.#active.size === 0) return;
+    if (flow) flow.vtime += entry.ask.spec.weight;
+    else
+      this.#flows.set(owner, Object.assign(new Flow(owner), { vtime: this.#vnow + entry.ask.spec.weight }));
+    if (flow && flow.size > 0) this.#active.update(flow);
+  }
+
   /** The job that has been ready for the longest time. */
   oldest(): JobEntry | undefined {
     while (this.#oldestAt < this.#arrivals.length) {

@@ -104,6 +104,14 @@ export class BackendEntry {
 const usableSlots = ({ info, slotLimit, breaker }: BackendEntry): number =>
   Math.min(info.slots, slotLimit, breaker.isOnTrial ? 1 : Number.POSITIVE_INFINITY);
 
+/** Hears of every change of a backend that may matter to jobs that wait for it. */
+export interface FleetFollower {
+  note(backend: BackendEntry): void;
+  noteRemoved(backend: BackendEntry): void;
+}
+
+const NO_FOLLOWER: FleetFollower = { note: () => undefined, noteRemoved: () => undefined };
+
 /** Empty lanes are kept for their measurements until there are this many lanes. */
 const MAX_LANES = 1000;
 
@@ -124,8 +132,13 @@ export class Fleet {
   readonly #used = new Map<string, number>();
   readonly #running = new Map<string, Running>();
   readonly #blocked = new Set<BackendEntry>();
+  readonly #follower: FleetFollower;
   #picks = 0;
   #orders = 0;
+
+  constructor(follower: FleetFollower = NO_FOLLOWER) {
+    this.#follower = follower;
+  }
 
   /** The lane of the jobs with this need; created, and linked to the backends that fit, if there is none. */
   findOrCreateLane(source: NeedSource): Lane {
@@ -296,6 +309,7 @@ export class Fleet {
     for (const lane of this.lanes.values()) lane.formerBackends.delete(name);
     this.#blocked.delete(backend);
     this.backends.delete(name);
+    this.#follower.noteRemoved(backend);
   }
 
   usedSlots(name: string): number {
@@ -342,8 +356,10 @@ export class Fleet {
       backend.info.outage === undefined &&
       backend.blockedUntil === 0 &&
       backend.used < usableSlots(backend);
-    if (free === backend.free) return;
+    const isChanged = free !== backend.free;
     backend.free = free;
+    this.#follower.note(backend);
+    if (!isChanged) return;
     for (const lane of backend.lanes) {
       lane.freeBackends += free ? 1 : -1;
       if (free) lane.held = undefined;

@@ -58,7 +58,7 @@ export function laneKey({ spec, modelRef, contextTokens }: NeedSource): string {
 /** The class whose job is picked next, and why. */
 export interface ClassPick {
   readonly class: JobClass;
-  readonly reason: PickReason;
+  readonly reason: Exclude<PickReason, 'sticky'>;
 }
 
 const ONLY_BATCH: ClassPick = { class: 'batch', reason: 'only-class' };

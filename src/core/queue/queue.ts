@@ -2,7 +2,8 @@
  * The ready jobs in their lanes, and the fleet of backends that can run them. The queue follows the state and decides
  * nothing.
  *
- * Q1  A job is in a lane exactly while the state reports it as ready.
+ * Q1  A job is in a lane exactly while the state reports it as ready, unless it waits at a gate or for the backend with
+ *     its conversation.
  * Q2  The used slots of a backend are the attempts open on it, without those that its executor no longer runs.
  */
 import type { LimitSpec, SpentRecord } from '../../model/limit-records.ts';
@@ -13,12 +14,13 @@ import { Gates } from '../limits/gates.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { StateFollower } from '../state/state.ts';
-import { Fleet, type Lane, laneOf } from './fleet.ts';
+import { type BackendEntry, Fleet, type Lane, laneOf } from './fleet.ts';
 import { ahead, GateGroup } from './gate-group.ts';
 import { GateLists, isLetThrough, type WaitsFor, waitingLane } from './gate-lists.ts';
 import { laneKey, needSourceOf } from './lane.ts';
 import { Retries } from './retries.ts';
 import { StartRate } from './start-rate.ts';
+import { StickyLists } from './sticky.ts';
 
 /** Jobs put back into their lanes in one step, some milliseconds of work. */
 const LET_THROUGH_PER_STEP = 2000;
@@ -42,8 +44,19 @@ function isNextInLane(entry: JobEntry): boolean {
 export const modelOf = ({ ask, job, open }: JobEntry): string | undefined =>
   open?.model ?? job.place?.model ?? ask.spec.model;
 
+/** The backend that a job waits for, since it has the job's conversation, and until when. */
+export interface Holder {
+  readonly backend: BackendEntry;
+  readonly until: number;
+}
+
+/** Decides whether a job waits for the backend with its conversation; see scheduling/affinity.ts. */
+export type HolderOf = (entry: JobEntry, now: number) => Holder | undefined;
+
 export class Queue implements StateFollower {
-  readonly fleet = new Fleet();
+  /** The jobs that wait for the backend with their conversation. */
+  readonly sticky = new StickyLists();
+  readonly fleet = new Fleet(this.sticky);
   /** Ready jobs by class, over all lanes. */
   readonly waiting: Record<JobClass, { jobs: number; bytes: number }> = {
     interactive: { jobs: 0, bytes: 0 },
@@ -72,33 +85,48 @@ export class Queue implements StateFollower {
   /** More jobs are to be parked or let through than one step does: the next tick goes on. */
   isUnfinished = false;
 
+  readonly #holderOf: HolderOf;
+
   /** `retryShare`: retries on providers are at most this share of the first starts there. */
-  constructor(retryShare: number) {
+  constructor(retryShare: number, holderOf: HolderOf = () => undefined) {
     this.#retries = new Retries(retryShare);
+    this.#holderOf = holderOf;
   }
 
   ready(entry: JobEntry, readyAt: number, now: number): void {
     if (entry.job.place) this.#followRoute(entry);
     if (entry.isWaiting) return;
+    if (this.sticky.has(entry)) {
+      entry.parked = 'sticky';
+      return;
+    }
     if (entry.quota instanceof GateGroup && !entry.lane) {
       entry.parked = 'quota';
       return;
     }
     entry.readyAt = readyAt;
     if (this.#lists.parkLate(entry)) return;
-    if (!this.gates.hasRunning && entry.job.tries === 0) return this.#enterLane(entry);
+    if (!this.gates.hasRunning && entry.job.tries === 0) return this.#enter(entry, now);
     const gates = this.gatesOf(entry, now);
     const full = gates.find((gate) => !gate.isBroad && this.isFull(gate, entry));
     const lane = (): string => laneKey(needSourceOf(entry));
     if (full) return this.#lists.park(entry, lane(), gates.filter(holdsJobs), full, 'running');
     if (gates.some((gate) => gate.limitsStarts && !gate.isBroad))
       this.#lists.letIn(entry, lane(), gates.filter(holdsJobs));
-    this.#enterLane(entry);
+    this.#enter(entry, now);
+  }
+
+  /** Puts a job that may start to those that wait for the backend with their conversation, or into its lane. */
+  #enter(entry: JobEntry, now: number): void {
+    const holder = this.#holderOf(entry, now);
+    if (holder) this.stick(entry, holder, now);
+    else this.#enterLane(entry);
   }
 
   /** A job that was sent to another model leaves the lane, or the gate, of the former one. */
   #followRoute(entry: JobEntry): void {
     const lane = laneOf(entry);
+    if (this.sticky.has(entry)) return this.sticky.leave(entry);
     const key = lane?.key ?? waitingLane(entry);
     if (key !== undefined && key !== laneKey(needSourceOf(entry))) this.unready(entry);
     else if (lane) this.#routedLanes.add(lane.addRouted(entry));
@@ -114,6 +142,31 @@ export class Queue implements StateFollower {
     this.unready(entry);
     this.#lists.park(entry, laneKey(needSourceOf(entry)), gates.filter(holdsJobs), at, why);
     if (why !== 'running') this.gates.shut(at);
+  }
+
+  /** Takes a job out of its lane, if it is in it, to wait for a backend. It is charged nothing: it was not picked. */
+  stick(entry: JobEntry, { backend, until }: Holder, now: number): void {
+    this.unready(entry);
+    this.sticky.add(entry, backend, until, now);
+  }
+
+  /** A job waits no longer for one backend, and goes to its lane. */
+  unstick(entry: JobEntry): void {
+    this.sticky.leave(entry);
+    entry.parked = undefined;
+    this.#enterLane(entry);
+  }
+
+  /** Takes out a job that starts on the backend it has waited for. Its agent is charged as for a pick from the lane. */
+  takeSticky(entry: JobEntry): void {
+    this.sticky.leave(entry);
+    entry.parked = undefined;
+    this.laneFor(entry).queueOf(entry.ask.spec.priority).charge(entry);
+  }
+
+  /** The lane of a job, also of one that is in none. */
+  laneFor(entry: JobEntry): Lane {
+    return laneOf(entry) ?? this.fleet.findOrCreateLane(needSourceOf(entry));
   }
 
   /** Whether the gate lets no attempt of the job run now. */
@@ -164,19 +217,19 @@ export class Queue implements StateFollower {
 
   /** Whether a backend that could run the job has a provider. */
   #hasProvider(entry: JobEntry): boolean {
-    const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(needSourceOf(entry));
-    return lane.backends.some(({ info }) => info.hasProvider);
+    return this.laneFor(entry).backends.some(({ info }) => info.hasProvider);
   }
 
   /** Brain time was stepped: the rest of every wait stays as it was. */
   moveInstants(byMs: number): void {
     this.fleet.moveInstants(byMs);
     this.#retries.moveInstants(byMs);
+    this.sticky.moveInstants(byMs);
   }
 
-  /** The next instant at which a gate lets more jobs through. */
+  /** The next instant at which a gate lets more jobs through, or a job waits no longer for one backend. */
   nextRelease(): number {
-    return Math.min(this.gates.nextRoll(), this.#retries.nextDue());
+    return Math.min(this.gates.nextRoll(), this.#retries.nextDue(), this.sticky.nextDue());
   }
 
   /** The lanes in which jobs of routes wait. */
@@ -191,17 +244,24 @@ export class Queue implements StateFollower {
   letThrough(now: number): void {
     for (const gate of this.gates.rollDue(now)) this.#lists.free(gate);
     for (const gate of this.#retries.due(now)) this.#lists.free(gate);
+    this.#unstickDue(now);
     if (!this.#lists.hasFreed) return;
     for (const entry of this.#lists.takeStale(LET_THROUGH_PER_STEP)) this.#parkAnew(entry, now);
-    for (const entry of this.#lists.letThrough(this.#isFree, LET_THROUGH_PER_STEP)) this.#enterLane(entry);
+    for (const entry of this.#lists.letThrough(this.#isFree, LET_THROUGH_PER_STEP)) this.#enter(entry, now);
     if (this.#lists.hasFreed) this.isUnfinished = true;
+  }
+
+  #unstickDue(now: number): void {
+    if (!this.sticky.hasLost && this.sticky.nextDue() > now) return;
+    for (const entry of [...this.sticky.release(now, LET_THROUGH_PER_STEP)]) this.unstick(entry);
+    if (this.sticky.hasLost || this.sticky.nextDue() <= now) this.isUnfinished = true;
   }
 
   /** A job that waited at a gate of former limits waits at one of its present gates, if it has any. */
   #parkAnew(entry: JobEntry, now: number): void {
     const gates = this.gatesOf(entry, now).filter(holdsJobs);
     const [first] = gates;
-    if (!first) return this.#enterLane(entry);
+    if (!first) return this.#enter(entry, now);
     this.#lists.park(entry, laneKey(needSourceOf(entry)), gates, first, 'running');
     this.#lists.free(first);
   }
@@ -245,7 +305,7 @@ export class Queue implements StateFollower {
   }
 
   #enterLane(entry: JobEntry): void {
-    const lane = laneOf(entry) ?? this.fleet.findOrCreateLane(needSourceOf(entry));
+    const lane = this.laneFor(entry);
     entry.lane = lane;
     if (entry.job.place) this.#routedLanes.add(lane.addRouted(entry));
     lane.queueOf(entry.ask.spec.priority).add(entry);
@@ -255,6 +315,7 @@ export class Queue implements StateFollower {
 
   unready(entry: JobEntry): void {
     this.#lists.leave(entry);
+    this.sticky.leave(entry);
     this.#leaveLane(entry);
   }
 

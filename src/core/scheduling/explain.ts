@@ -4,6 +4,7 @@ import type { WaitReason } from '../../model/http/jobs.ts';
 import { isTerminal } from '../../model/states.ts';
 import { scopes } from '../limits/limit.ts';
 import { type BackendEntry, laneOf } from '../queue/fleet.ts';
+import type { StickyWait } from '../queue/sticky.ts';
 import { awaitedBy, awaitedIds } from '../state/end-waiters.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { backendLeaseId } from '../state/leases.ts';
@@ -11,7 +12,7 @@ import type { State } from '../state/state.ts';
 import { explainGate, gateOf, gateOfLane } from './explain-gate.ts';
 import { jobPosition } from './predict.ts';
 
-export function explain(state: State, entry: JobEntry): WaitReason | undefined {
+export function explain(state: State, entry: JobEntry, sticky?: StickyWait): WaitReason | undefined {
   if (isTerminal(entry.job.state)) return undefined;
   if (entry.job.cancel) return { code: 'cancelling', text: 'cancelled; waits for the backend to confirm' };
   if (entry.job.state === 'stale') {
@@ -30,6 +31,7 @@ export function explain(state: State, entry: JobEntry): WaitReason | undefined {
     const head = state.roster.sessionHead(entry);
     return { code: 'session_busy', text: `job "${head?.ask.id}" of the same session goes first` };
   }
+  if (sticky) return { code: 'sticky', text: stickyText(sticky) };
   const gate = gateOf(entry);
   return gate ? explainGate(gate, entry) : explainLane(state, entry);
 }
@@ -39,6 +41,9 @@ function pauseText({ pauses }: State, entry: JobEntry): string {
   if (above !== undefined) return `job "${above}" above it is paused`;
   return `paused by "${entry.job.paused?.by}"`;
 }
+
+const stickyText = ({ list, until }: StickyWait): string =>
+  `waits for "${list.backend.info.name}", which has its conversation, at most until ${new Date(until).toISOString()}`;
 
 const explainAfter = (state: State, entry: JobEntry): WaitReason => ({
   code: 'after',

@@ -151,17 +151,23 @@ function leftMs(lane: Lane, usual: ServiceTimes, now: number): number {
   let sum = 0;
   for (const backend of lane.backends) {
     if (!canServe(backend)) continue;
-    let unknown = backend.used;
-    for (const jobClass of CLASSES) {
-      const known = backend.running.jobs(jobClass);
-      if (known === 0 || lane.times[jobClass].count === 0) continue;
-      unknown -= known;
-      sum += known * lane.times[jobClass].leftMs(backend.running.elapsedMs(jobClass, now));
-    }
     jobs += backend.used;
-    sum += Math.max(0, unknown) * usual.residualMs;
+    sum += leftOn(backend, lane, usual.residualMs, now);
   }
   return jobs === 0 ? usual.residualMs : sum / jobs;
+}
+
+/** The remaining times of the jobs that run on a backend, added up; `residualMs` for each whose start is not known. */
+export function leftOn(backend: BackendEntry, lane: Lane, residualMs: number, now: number): number {
+  let unknown = backend.used;
+  let sum = 0;
+  for (const jobClass of CLASSES) {
+    const known = backend.running.jobs(jobClass);
+    if (known === 0 || lane.times[jobClass].count === 0) continue;
+    unknown -= known;
+    sum += known * lane.times[jobClass].leftMs(backend.running.elapsedMs(jobClass, now));
+  }
+  return sum + Math.max(0, unknown) * residualMs;
 }
 
 const CLASSES = ['interactive', 'batch'] as const;

@@ -6,7 +6,7 @@
  * before batch, then the lane whose next job was admitted first. No two jobs have the same admission number, so there are
  * no ties.
  */
-import type { Cause, PickReason } from '../../model/causes.ts';
+import type { Cause } from '../../model/causes.ts';
 import type { ErrorInfo } from '../../model/errors.ts';
 import { isEarlier } from '../../model/line.ts';
 import { claim, die, newAttempt, reroute } from '../../model/moves.ts';
@@ -20,6 +20,7 @@ import type { LanePolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { State } from '../state/state.ts';
 import type { EngineView, Turn } from '../turn.ts';
+import { holderOf, priceMs } from './affinity.ts';
 import { nextPlace, whyLeave, whyUnusable } from './routing.ts';
 import { mayStart, type Start, type StartSettings } from './start.ts';
 
@@ -66,12 +67,19 @@ export function schedule(turn: Turn): void {
 export function decide(view: EngineView, settings: DecideSettings, now: number): Decision | undefined {
   const { queue } = view;
   for (let parked = 0; parked < MAX_PARKED; ) {
-    const best = nextLane(queue, settings, now);
-    if (!best) return undefined;
-    const { lane, pick, entry } = best;
+    const next = nextJob(view, settings, now);
+    if (!next) return undefined;
+    const { lane, entry, pick } = next;
     if (view.state.pauses.holds(entry)) {
       // A job above it was paused in this step or the last ones, and this one is not out of its lane yet.
       view.state.settle(entry, now);
+      parked++;
+      continue;
+    }
+    // It came into its lane before the session or the backend was known, or a backend was free.
+    const holder = pick && holderOf(view, settings.sticky, entry, now);
+    if (holder && !holder.backend.free) {
+      queue.stick(entry, holder, now);
       parked++;
       continue;
     }
@@ -80,19 +88,12 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
     if (reroute) return reroute;
     switch (start.is) {
       case 'go':
-        lane.take(pick);
-        if (pick.class === 'interactive') passOver(start.backend, lane);
-        return {
-          is: 'claim',
-          entry,
-          backend: start.backend,
-          bill: start.bill,
-          cause: causeOf(pick, start.reason),
-        };
+        return claimOf(queue, next, start);
       case 'never':
         return { is: 'never', entry, error: start.error };
       case 'held':
-        queue.hold(lane, entry, start.gate);
+        if (pick) queue.hold(lane, entry, start.gate);
+        else queue.sticky.hold(entry, queue.gates.version);
         break;
       case 'at-gate':
         queue.park(entry, start.gates, start.gate, start.why);
@@ -101,6 +102,54 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
   }
   queue.isUnfinished = true;
   return undefined;
+}
+
+/** The job that is looked at next; without a `pick` it waits for a backend that is free now. */
+interface NextJob {
+  readonly lane: Lane;
+  readonly entry: JobEntry;
+  readonly pick: ClassPick | undefined;
+}
+
+/**
+ * A job whose backend with its conversation is free now goes before those of the lanes, unless these are of a higher class,
+ * or have waited longer than it costs to move a conversation: begun conversations do not keep others from beginning.
+ */
+function nextJob({ queue }: EngineView, settings: DecideSettings, now: number): NextJob | undefined {
+  const entry = nextSticky(queue);
+  // After nextSticky, which may have put a job into its lane.
+  const best = nextLane(queue, settings, now);
+  if (!entry) return best;
+  const lane = queue.laneFor(entry);
+  if (!best) return { lane, entry, pick: undefined };
+  const rank = entry.ask.spec.priority === 'interactive' ? 0 : 1;
+  const hasAged = now - best.entry.readyAt > priceMs(settings.sticky, best.lane);
+  const isFirst =
+    rank === rankOf(best.pick) ? !hasAged || isEarlier(entry.ask, best.entry.ask) : rank < rankOf(best.pick);
+  return isFirst ? { lane, entry, pick: undefined } : best;
+}
+
+/** The next job whose backend with its conversation is free. */
+function nextSticky(queue: Queue): JobEntry | undefined {
+  for (;;) {
+    const next = queue.sticky.next(queue.gates.version);
+    if (!next || next.list.backend.lanes.includes(queue.laneFor(next.entry))) return next?.entry;
+    // The backend has declared itself anew, and cannot run the job any more.
+    queue.unstick(next.entry);
+  }
+}
+
+function claimOf(
+  queue: Queue,
+  { lane, entry, pick }: NextJob,
+  start: Extract<Start, { is: 'go' }>,
+): Decision {
+  const { backend, bill, reason } = start;
+  if (pick) lane.take(pick);
+  else queue.takeSticky(entry);
+  if (entry.ask.spec.priority === 'interactive') passOver(backend, lane);
+  const cause: Cause = pick ? causeOf(pick, reason) : { is: 'claim', pick: 'sticky', place: reason };
+  return { is: 'claim', entry, backend, bill, cause };
 }
 
 /** A job of a route goes to the next model instead, if its step lists what speaks against a start here. */
@@ -163,7 +212,7 @@ function causeOf({ reason: pick }: ClassPick, place: string): Cause {
 }
 
 /** The usual causes, allocated once because every claim needs one. */
-const BY_LOAD: Readonly<Record<PickReason, Cause>> = {
+const BY_LOAD: Readonly<Record<ClassPick['reason'], Cause>> = {
   'only-class': { is: 'claim', pick: 'only-class' },
   'interactive-first': { is: 'claim', pick: 'interactive-first' },
   'batch-share': { is: 'claim', pick: 'batch-share' },

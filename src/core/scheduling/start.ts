@@ -34,7 +34,7 @@ export type Start =
   /** The job cannot ever start. */
   | { readonly is: 'never'; readonly error: ErrorInfo };
 
-export type StartSettings = Pick<EngineSettings, 'pools' | 'prices'>;
+export type StartSettings = Pick<EngineSettings, 'pools' | 'prices' | 'sticky'>;
 
 const HELD: Start = { is: 'held', gate: undefined };
 
@@ -55,7 +55,7 @@ export function mayStart(
   const mayUse = isLimited
     ? (backend: BackendEntry): boolean => !checks.obstacle(backend, isBehind)
     : undefined;
-  const placed = place(state, settings.pools, lane, entry, mayUse);
+  const placed = place(view, settings, lane, entry, mayUse);
   if (!placed) return isLimited ? whyNot(checks, lane, isBehind) : HELD;
   const offer = checks.quote(placed.backend);
   return { is: 'go', ...placed, bill: offer.is === 'priced' ? offer.bill : undefined };

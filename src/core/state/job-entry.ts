@@ -6,7 +6,7 @@ import type { Reservation } from '../limits/limiter.ts';
 import type { JobBundle } from '../ports/store.ts';
 
 /** Why a queued job is not in its lane. */
-export type Parked = 'paused' | 'not_before' | 'after' | 'session' | 'quota';
+export type Parked = 'paused' | 'not_before' | 'after' | 'session' | 'quota' | 'sticky';
 
 /** The persisted fields of a job. Only State replaces them, as it applies changes. */
 export interface JobRecords {
@@ -33,7 +33,7 @@ export class JobMemory {
   readyAt = 0;
   /** The job's number in the order in which the jobs of its class became ready in its lane. */
   readyOrder = 0;
-  /** The reason why a queued job is not in its lane. Written by State, like `timerPos` and `wakeAt`; `quota` by queue/. */
+  /** The reason why a queued job is not in its lane. Written by State, like `timerPos` and `wakeAt`; `quota` and `sticky` by queue/. */
   parked: Parked | undefined = undefined;
   /** The number of jobs whose end the job still waits for. Written by EndWaiters. */
   waitsFor = 0;

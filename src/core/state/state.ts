@@ -16,11 +16,11 @@ import {
   type BrainRecord,
   type Change,
   type FailureRecord,
-  type SessionRecord,
   type SmallChange,
   scoped,
   tokenOf,
 } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { isOpen, isTerminal, type JobState, usesSlot } from '../../model/states.ts';
 import type { Commander } from '../../model/worker-wire.ts';
 import { Limiter } from '../limits/limiter.ts';

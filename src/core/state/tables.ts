@@ -1,5 +1,7 @@
 /** The records that belong to no job, each kind by its id. Only state.ts writes to them. */
-import type { ModelRecord, SessionRecord, SmallKind, SmallKinds, WorkerRecord } from '../../model/records.ts';
+
+import type { ModelRecord, SmallKind, SmallKinds, WorkerRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import type { WaitStateRecord } from '../../model/waiting.ts';
 import { RecentIds } from './recent-ids.ts';
 

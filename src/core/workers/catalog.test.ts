@@ -167,7 +167,7 @@ describe('a session', () => {
     kit.end('a', { ok: true, result: '{}', usage });
     const session = () => kit.engine.state.tables.session.get('default~s');
     assert.deepEqual(
-      [session()?.tokensUsed, session()?.turns, session()?.backend],
+      [session()?.tokensUsed, session()?.turns, session()?.threads?.at(-1)?.backend],
       [30, 1, kit.job('a').job.backend],
     );
     assert.equal(kit.engine.state.roster.reservedTokens('default', 's'), 0);

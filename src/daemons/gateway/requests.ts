@@ -75,7 +75,7 @@ export class Requests {
         token,
         registry: textOf(headers[REGISTRY_HEADER]),
         hash: textOf(headers[HASH_HEADER]),
-        request: readInferenceRequest(work, 'any'),
+        request: { ...readInferenceRequest(work, 'any'), heard: body.heard },
         traceparent: traceparentIn(headers),
         call:
           seat && !known

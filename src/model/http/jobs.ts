@@ -107,6 +107,8 @@ const WAIT_CODE_MEANING = {
   not_before: 'its earliest start has not come yet',
   after: 'a job that it waits for has not ended yet',
   session_busy: 'another job of its session goes first',
+  sticky:
+    'the backend that has its conversation is busy, and is waited for as long as that costs less than moving',
   no_backend: 'no backend can run it',
   worker_start: 'a worker for its model is being started, or cannot be started now',
   backend_down: 'no backend that can run it can be reached',

@@ -1,7 +1,8 @@
 /** Promises about the archive of sessions: records that have left memory, until somebody drops them. */
+
 import assert from 'node:assert/strict';
 import type { SessionArchive } from '../../core/ports/sessions.ts';
-import type { SessionRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { Opened, reopen, type StoreFixture } from './opened.ts';
 import type { StorePromise } from './promises.ts';
 
@@ -16,7 +17,7 @@ export const ARCHIVE_PROMISES: readonly StorePromise[] = [
 ];
 
 const session = (id: string, fields: Partial<SessionRecord> = {}): SessionRecord => ({
-  v: 2,
+  v: 3,
   tenant: 'default',
   id,
   createdAt: 1,
@@ -24,7 +25,7 @@ const session = (id: string, fields: Partial<SessionRecord> = {}): SessionRecord
   turns: 3,
   tokensUsed: 4,
   tokenBudget: undefined,
-  backend: undefined,
+  threads: undefined,
   messages: undefined,
   metadata: undefined,
   ...fields,
@@ -37,7 +38,11 @@ async function roundTrip(fixture: StoreFixture): Promise<void> {
   assert.equal(await opened.store.sessions.isEmpty(), true);
   const records = [
     session('plain'),
-    session('full', { tokenBudget: 100, backend: 'gpu/w-1', tokensUsed: Number.MAX_SAFE_INTEGER }),
+    session('full', {
+      tokenBudget: 100,
+      threads: [{ backend: 'gpu/w-1', thread: 't', heard: 2, hash: 'h' }],
+      tokensUsed: Number.MAX_SAFE_INTEGER,
+    }),
     session('odd ü🦊 "\\ \n', { tenant: 'other', usedAt: 1_800_000_000_123 }),
     { ...session('more'), title: 'a field of a later version 日本語'.repeat(3000) } as SessionRecord,
   ];

@@ -60,6 +60,7 @@ const SETTINGS: EngineSettings = {
   prices: [],
   retryShare: 0.2,
   breaker: { failures: 5, pauseMs: 5000, maxPauseMs: 300_000 },
+  sticky: { enabled: true, price: 10 },
 };
 
 export class Opened {

@@ -1,4 +1,5 @@
 /** A blob file stays for as long as a job in memory or in the history references it, whatever happened in between. */
+
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -10,7 +11,8 @@ import type { Env } from '../../kit/env/env.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import type { BlobRef } from '../../model/body.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
-import type { AttemptRecord, Change, JobRecord, SessionRecord } from '../../model/records.ts';
+import type { AttemptRecord, Change, JobRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { NOW, Opened } from '../conformance/opened.ts';
 import { InlineBackground } from './background.ts';
 import { BlobUse } from './blob-use.ts';

@@ -5,11 +5,13 @@
  * B1  A file counts as used for as long as the brain may have a job or a session in memory that references it. A session
  *     that leaves memory for the archive is there before.
  */
+
 import type { JobBundle, Recovery, Seq } from '../../core/ports/store.ts';
 import type { Body } from '../../model/body.ts';
 import { keptBody } from '../../model/kept-body.ts';
 import { namedBodies } from '../../model/named-bodies.ts';
-import type { Change, SessionRecord } from '../../model/records.ts';
+import type { Change } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { isOpen, isTerminal } from '../../model/states.ts';
 import { type FileSpan, filesOf, spanOf } from './blobs.ts';
 

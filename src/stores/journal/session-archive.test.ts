@@ -1,4 +1,5 @@
 /** The archive of a journal: its bodies are kept, and it is there again after damage and after an update of its file. */
+
 import assert from 'node:assert/strict';
 import { closeSync, existsSync, openSync, readdirSync, writeSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -8,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { realEnv } from '../../kit/env/real.ts';
 import type { BlobRef } from '../../model/body.ts';
-import type { SessionRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { NOW, Opened } from '../conformance/opened.ts';
 import { InlineBackground } from './background.ts';
 import { SqliteHistory } from './history/sqlite.ts';
@@ -163,11 +164,11 @@ test('damage in the index of jobs: archived sessions that the log no longer tell
   const archived = Array.from(
     { length: 20 },
     (_, n): SessionRecord => ({
-      ...{ v: 2, tenant: 'default', id: `s${n}`, createdAt: 1, usedAt: n, turns: 1 },
+      ...{ v: 3, tenant: 'default', id: `s${n}`, createdAt: 1, usedAt: n, turns: 1 },
       ...{
         tokensUsed: n,
         tokenBudget: undefined,
-        backend: undefined,
+        threads: undefined,
         messages: undefined,
         metadata: undefined,
       },

@@ -1,10 +1,12 @@
 /** Retention removes bodies that no job names and old audit rows, leaves the rest, and works only for the leader. */
+
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type TestServer, testMariaDb } from '../../../test/fakes/mariadb.ts';
 import type { BlobOwner } from '../../core/ports/store.ts';
 import { realEnv } from '../../kit/env/real.ts';
-import { type SessionRecord, scoped } from '../../model/records.ts';
+import { scoped } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { NOW, Opened } from '../conformance/opened.ts';
 import { rowOf } from './blobs.ts';
 import { MariaDbStore } from './mariadb.ts';

@@ -1,7 +1,9 @@
 /** The archive of sessions: a table of their records. Bodies that a session owns are kept as long as it is there. */
+
 import type { ArchiveQuery, SessionArchive, SessionName } from '../../core/ports/sessions.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type SessionRecord, scoped } from '../../model/records.ts';
+import { scoped } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { readSession, sessionText } from '../session-text.ts';
 import { behindFence } from './fence.ts';
 import type { SharedConnection } from './shared-connection.ts';

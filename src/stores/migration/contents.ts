@@ -1,9 +1,11 @@
 /** The two sides of a migration: the contents of the source, and the target they are written to. */
+
 import type { SessionKey } from '../../core/ports/keys.ts';
 import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
-import type { BrainRecord, SessionRecord } from '../../model/records.ts';
+import type { BrainRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import type { OtherRecord } from '../records.ts';
 import type { MigrationMark } from './mark.ts';
 

@@ -2,13 +2,15 @@
  * A hash of everything a store holds: the sum of the hashes of its records, so that it depends neither on the kind of
  * store nor on the order of reading. A large body enters by its size and SHA-256, not by its reference.
  */
+
 import { createHash } from 'node:crypto';
 import type { SessionKey } from '../../core/ports/keys.ts';
 import { stableHash } from '../../kit/hash.ts';
 import type { BlobRef } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
 import { withKeptBody } from '../../model/kept-body.ts';
-import type { BrainRecord, SessionRecord } from '../../model/records.ts';
+import type { BrainRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import { isTerminal } from '../../model/states.ts';
 import type { OtherRecord } from '../records.ts';
 import type { LoadedJob, LoadedSession } from './contents.ts';

@@ -5,7 +5,7 @@ import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef } from '../../model/body.ts';
 import { composedText, compositionIn } from '../../model/composed.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
-import type { SessionRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import type { StoreContents } from './contents.ts';
 import { loadSession, piecesOf, withBodies } from './load-bodies.ts';
 

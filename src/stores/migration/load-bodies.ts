@@ -1,4 +1,5 @@
 /** Reads jobs together with their large bodies, in pieces small enough for memory. */
+
 import type { JobBundle } from '../../core/ports/store.ts';
 import type { BlobRef, Body } from '../../model/body.ts';
 import {
@@ -10,7 +11,7 @@ import {
   type Part,
 } from '../../model/composed.ts';
 import { keptBody, withKeptBody } from '../../model/kept-body.ts';
-import type { SessionRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import type { LoadedJob, LoadedSession, StoreContents } from './contents.ts';
 
 /** A piece holds at most this many bytes of bodies, unless a single job has more. */

@@ -6,8 +6,9 @@
  * V2  A job that the target holds is complete, so a second run skips it.
  * V3  Nothing that was written from an older state of the source is kept.
  */
+
 import { OrchdError } from '../../model/errors.ts';
-import type { SessionRecord } from '../../model/records.ts';
+import type { SessionRecord } from '../../model/session-record.ts';
 import type { OtherRecord } from '../records.ts';
 import type { LoadedJob, LoadedSession, MigrationTarget, StoreContents, StoreHead } from './contents.ts';
 import { Digest, difference, type Totals } from './digest.ts';

@@ -1,9 +1,11 @@
 /** Chooses the free backend of a lane that gets a job, by the configured algorithm. */
 
 import type { BackendEntry, Lane } from '../../queue/fleet.ts';
-import type { PoolSettings } from '../../settings.ts';
+import type { EngineSettings, PoolSettings } from '../../settings.ts';
 import type { JobEntry } from '../../state/job-entry.ts';
 import type { State } from '../../state/state.ts';
+import type { EngineView } from '../../turn.ts';
+import { freeHolder, threadsOf } from './holder.ts';
 import { choose, type PlacementCandidate } from './score.ts';
 
 export interface Placement {
@@ -11,20 +13,39 @@ export interface Placement {
   readonly reason: string;
 }
 
+export type PlaceSettings = Pick<EngineSettings, 'pools' | 'sticky'>;
+
+const ANY = (): boolean => true;
+
+/** The free backend that has heard the most of the job's conversation, or else the one that the algorithm chooses. */
 export function place(
+  { state, queue }: EngineView,
+  { pools, sticky }: PlaceSettings,
+  lane: Lane,
+  entry: JobEntry,
+  mayUse: (backend: BackendEntry) => boolean = ANY,
+): Placement | undefined {
+  const threads = sticky.enabled ? threadsOf(state, entry) : undefined;
+  if (!threads) return placeNew(state, pools, lane, entry, mayUse);
+  const holder = freeHolder(queue.fleet, lane, threads, mayUse);
+  if (holder) return { backend: holder, reason: 'context' };
+  const placed = placeNew(state, pools, lane, entry, mayUse);
+  return placed && { ...placed, reason: 'moved' };
+}
+
+function placeNew(
   state: State,
   settings: PoolSettings,
   lane: Lane,
   entry: JobEntry,
-  mayUse: (backend: BackendEntry) => boolean = () => true,
+  mayUse: (backend: BackendEntry) => boolean,
 ): Placement | undefined {
   if (isPlain(settings, lane, entry)) {
     const backend = leastLoaded(lane, mayUse);
     return backend && { backend, reason: 'least-loaded' };
   }
   const free = lane.backends.filter((backend) => backend.free && mayUse(backend));
-  const context = contextOf(state, entry);
-  const candidates = free.map((backend) => candidateOf(state, backend, context));
+  const candidates = free.map((backend) => candidateOf(state, backend));
   const region = entry.ask.spec.region ?? settings.region;
   const choice = choose(settings.placement, candidates, { region, cursor: lane.lastOrder });
   if (!choice) return undefined;
@@ -37,13 +58,10 @@ export function place(
 function isPlain(settings: PoolSettings, lane: Lane, { ask }: JobEntry): boolean {
   if (lane.freeBackends === 1) return true;
   const isNear = ask.spec.region === undefined && settings.region === undefined;
-  return settings.placement === 'least-loaded' && isNear && ask.spec.session_id === undefined;
+  return settings.placement === 'least-loaded' && isNear;
 }
 
-const contextOf = (state: State, { ask }: JobEntry): string | undefined =>
-  ask.spec.session_id === undefined ? undefined : state.sessionOf(ask.tenant, ask.spec.session_id)?.backend;
-
-function candidateOf(state: State, backend: BackendEntry, context: string | undefined): PlacementCandidate {
+function candidateOf(state: State, backend: BackendEntry): PlacementCandidate {
   const { info, used, lastPick, order, decodeSpeed } = backend;
   const device = info.home && state.pools.device(info.home.pool, info.home.device);
   return {
@@ -56,7 +74,6 @@ function candidateOf(state: State, backend: BackendEntry, context: string | unde
     order,
     decodeTokensPerSec: decodeSpeed,
     region: info.labels['region'],
-    holdsContext: info.name === context,
   };
 }
 

@@ -21,7 +21,6 @@ const PLAIN: PlacementCandidate = {
   order: 0,
   decodeTokensPerSec: undefined,
   region: undefined,
-  holdsContext: false,
 };
 
 const among = (...fields: Partial<PlacementCandidate>[]): PlacementCandidate[] =>
@@ -40,7 +39,6 @@ const anyField = fc.record({
     { nil: undefined },
   ),
   region: fc.constantFrom(undefined, 'east', 'west'),
-  holdsContext: fc.integer({ min: 0, max: 5 }).map((n) => n === 0),
 });
 
 const anyCandidates = fc.array(anyField, { maxLength: 12 }).map((fields) => among(...fields));
@@ -52,7 +50,7 @@ const anyAlgorithm = fc.constantFrom(...ALGORITHMS);
 
 const isFree = ({ used, slots }: PlacementCandidate): boolean => used < slots;
 
-test('P1–P3: only free candidates, the holder of the context first, then the nearest region, then the algorithm', () => {
+test('P1, P2: only free candidates, of the nearest region first, then the algorithm', () => {
   fc.assert(
     fc.property(anyAlgorithm, anyCandidates, anyOptions, (algorithm, candidates, options) => {
       const choice = choose(algorithm, candidates, options);
@@ -60,10 +58,7 @@ test('P1–P3: only free candidates, the holder of the context first, then the n
       if (free.length === 0) return assert.equal(choice, undefined);
       const chosen = candidates[choice!.index]!;
       assert.ok(isFree(chosen));
-      const holders = free.filter(({ holdsContext }) => holdsContext);
-      if (holders.length > 0) assert.ok(chosen.holdsContext && choice!.reason === 'context');
-      const peers = holders.length > 0 ? holders : free;
-      if (peers.some(({ region }) => region === options.region)) {
+      if (free.some(({ region }) => region === options.region)) {
         assert.ok(options.region === undefined || chosen.region === options.region);
       }
     }),
@@ -93,11 +88,10 @@ test('the choice does not depend on the order of the candidates', () => {
 test('the chosen candidate is the best by the algorithm among the eligible ones', () => {
   fc.assert(
     fc.property(anyCandidates, (candidates) => {
-      const equals = candidates.map((one) => ({ ...one, holdsContext: false }));
-      const free = equals.filter(isFree);
+      const free = candidates.filter(isFree);
       if (free.length === 0) return;
-      const least = equals[choose('least-loaded', equals)!.index]!;
-      const most = equals[choose('most-vram-free', equals)!.index]!;
+      const least = candidates[choose('least-loaded', candidates)!.index]!;
+      const most = candidates[choose('most-vram-free', candidates)!.index]!;
       assert.equal(least.used / least.slots, Math.min(...free.map(({ used, slots }) => used / slots)));
       assert.equal(most.vramFree, Math.max(...free.map(({ vramFree }) => vramFree)));
     }),

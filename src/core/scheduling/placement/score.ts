@@ -2,8 +2,7 @@
  * Chooses one of several candidates for a job. The result does not depend on the order of the list.
  *
  * P1  A candidate without a free slot is never chosen.
- * P2  A candidate that holds the session's context comes before all that do not.
- * P3  Then a candidate of the preferred region comes before all others, then the algorithm, then which candidate got a job least recently.
+ * P2  A candidate of the preferred region comes before all others, then the algorithm, then which candidate got a job least recently.
  */
 import type { PlacementAlgorithm } from '../../settings.ts';
 
@@ -20,7 +19,6 @@ export interface PlacementCandidate {
   /** The measured decode speed; undefined until one was measured. */
   readonly decodeTokensPerSec: number | undefined;
   readonly region: string | undefined;
-  readonly holdsContext: boolean;
 }
 
 export interface PlacementOptions {
@@ -32,7 +30,7 @@ export interface PlacementOptions {
 
 export interface Choice {
   readonly index: number;
-  readonly reason: 'only-free' | 'context' | PlacementAlgorithm | `region+${PlacementAlgorithm}`;
+  readonly reason: 'only-free' | PlacementAlgorithm | `region+${PlacementAlgorithm}`;
 }
 
 /** The chosen candidate; undefined if no candidate has a free slot. */
@@ -52,14 +50,12 @@ export function choose(
   return { index: best, reason: reasonOf(eligible, algorithm) };
 }
 
-/** The eligible candidates: those with a free slot that are best by context, then by distance. */
+/** The eligible candidates: those with a free slot that are nearest. */
 interface Eligible {
   /** Candidates with a free slot. */
   free: number;
   /** How many of these are eligible. */
   count: number;
-  /** Whether the eligible candidates hold the session's context. */
-  context: boolean;
   /** The distance of the eligible candidates. */
   distance: number;
   /** The highest decode speed of an eligible candidate. */
@@ -67,22 +63,16 @@ interface Eligible {
 }
 
 function findEligible(candidates: readonly PlacementCandidate[], region: string | undefined): Eligible {
-  const eligible: Eligible = { free: 0, count: 0, context: false, distance: 0, speed: 0 };
+  const eligible: Eligible = { free: 0, count: 0, distance: 0, speed: 0 };
   for (const candidate of candidates) {
     if (!isFree(candidate)) continue;
     eligible.free++;
     const distance = distanceOf(candidate, region);
-    if (eligible.count > 0) {
-      if (candidate.holdsContext !== eligible.context) {
-        if (eligible.context) continue;
-        eligible.count = 0;
-      } else if (distance !== eligible.distance) {
-        if (distance > eligible.distance) continue;
-        eligible.count = 0;
-      }
+    if (eligible.count > 0 && distance !== eligible.distance) {
+      if (distance > eligible.distance) continue;
+      eligible.count = 0;
     }
     if (eligible.count === 0) eligible.speed = 0;
-    eligible.context = candidate.holdsContext;
     eligible.distance = distance;
     eligible.count++;
     eligible.speed = Math.max(eligible.speed, candidate.decodeTokensPerSec ?? 0);
@@ -97,9 +87,7 @@ const distanceOf = ({ region }: PlacementCandidate, from: string | undefined): n
   from === undefined || region === from ? 0 : 1;
 
 const isEligible = (eligible: Eligible, candidate: PlacementCandidate, region: string | undefined): boolean =>
-  isFree(candidate) &&
-  candidate.holdsContext === eligible.context &&
-  distanceOf(candidate, region) === eligible.distance;
+  isFree(candidate) && distanceOf(candidate, region) === eligible.distance;
 
 function goesBefore(
   algorithm: PlacementAlgorithm,
@@ -154,7 +142,6 @@ const BY_REGION = {
 } as const;
 
 function reasonOf(eligible: Eligible, algorithm: PlacementAlgorithm): Choice['reason'] {
-  if (eligible.context) return 'context';
   if (eligible.free === 1) return 'only-free';
   return eligible.count < eligible.free ? BY_REGION[algorithm] : algorithm;
 }

@@ -1,4 +1,5 @@
 /** Checks that the bodies which jobs reference exist and match their checksums. */
+
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { type Disk, type DiskFile, diskErrorCode } from '../../../kit/env/env.ts';
@@ -6,7 +7,8 @@ import type { Body } from '../../../model/body.ts';
 import { compositionIn, refsIn } from '../../../model/composed.ts';
 import { keptBody } from '../../../model/kept-body.ts';
 import { namedBodies } from '../../../model/named-bodies.ts';
-import type { AskRecord, JobRecord, SessionRecord } from '../../../model/records.ts';
+import type { AskRecord, JobRecord } from '../../../model/records.ts';
+import type { SessionRecord } from '../../../model/session-record.ts';
 import type { FileRef } from '../blobs.ts';
 import { blobName, blobNumber } from '../layout.ts';
 import type { Report, Verdict } from './report.ts';

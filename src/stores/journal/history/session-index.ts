@@ -1,7 +1,8 @@
 /** The archived sessions inside the history of a journal. */
+
 import type { ArchiveQuery, ArchiveReads, SessionName } from '../../../core/ports/sessions.ts';
 import { namedBodies } from '../../../model/named-bodies.ts';
-import type { SessionRecord } from '../../../model/records.ts';
+import type { SessionRecord } from '../../../model/session-record.ts';
 import { ArchivedSessions } from '../../archived-sessions.ts';
 import { readSession } from '../../session-text.ts';
 import { type FileSpan, spanOf } from '../blobs.ts';

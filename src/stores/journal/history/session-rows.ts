@@ -1,7 +1,8 @@
 /** The archived sessions in the history file: their columns, and the queries over them. */
+
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { ArchiveQuery, SessionName } from '../../../core/ports/sessions.ts';
-import type { SessionRecord } from '../../../model/records.ts';
+import type { SessionRecord } from '../../../model/session-record.ts';
 import { readSession } from '../../session-text.ts';
 import { noticingDamage } from './damage.ts';
 import { HistoryDamaged } from './history.ts';

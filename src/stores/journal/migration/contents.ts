@@ -7,7 +7,7 @@ import type { Disk, Env } from '../../../kit/env/env.ts';
 import type { BlobRef } from '../../../model/body.ts';
 import { type Charge, chargesOf } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import type { SessionRecord } from '../../../model/records.ts';
+import type { SessionRecord } from '../../../model/session-record.ts';
 import {
   CHARGES_PER_PAGE,
   JOBS_PER_PAGE,

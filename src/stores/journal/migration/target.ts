@@ -2,13 +2,15 @@
  * A data folder as the target of a migration. Ended jobs are written to the history index, all other jobs to a
  * checkpoint, and the records that belong to no job to the first frames of the log after it.
  */
+
 import { dirname, join } from 'node:path';
 import type { SessionKey } from '../../../core/ports/keys.ts';
 import type { Env } from '../../../kit/env/env.ts';
 import type { BlobRef, Body } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import { BRAIN_ID, type Change, type SessionRecord } from '../../../model/records.ts';
+import { BRAIN_ID, type Change } from '../../../model/records.ts';
+import type { SessionRecord } from '../../../model/session-record.ts';
 import type {
   LoadedJob,
   MigrationTarget,

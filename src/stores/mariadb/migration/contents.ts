@@ -1,10 +1,12 @@
 /** Reads the tables for a move: every job with all its attempts, and the other records as an opening store reads them. */
+
 import type { SessionKey } from '../../../core/ports/keys.ts';
 import type { JobBundle } from '../../../core/ports/store.ts';
 import type { BlobRef } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
-import type { BrainRecord, SessionRecord } from '../../../model/records.ts';
+import type { BrainRecord } from '../../../model/records.ts';
+import type { SessionRecord } from '../../../model/session-record.ts';
 import {
   CHARGES_PER_PAGE,
   JOBS_PER_PAGE,

@@ -5,7 +5,8 @@ import type { BlobRef, Body } from '../../../model/body.ts';
 import type { Charge } from '../../../model/charge.ts';
 import { OrchdError } from '../../../model/errors.ts';
 import { keptBody } from '../../../model/kept-body.ts';
-import { BRAIN_ID, type Change, type SessionRecord, scoped, tokenOf } from '../../../model/records.ts';
+import { BRAIN_ID, type Change, scoped, tokenOf } from '../../../model/records.ts';
+import type { SessionRecord } from '../../../model/session-record.ts';
 import type {
   LoadedJob,
   MigrationTarget,

@@ -1,6 +1,7 @@
 /** What a request types into the chat page, and in which conversation of the page. */
 import { OrchdError } from '../../../../model/errors.ts';
 import type { InferenceRequest } from '../../../../model/inference.ts';
+import { MAX_THREAD_CHARS } from '../../../../model/worker-wire.ts';
 import {
   chatMessages,
   type GivenMessage,
@@ -11,7 +12,6 @@ import {
 /** The conversation that a request goes on with: the URL of its page; undefined for a new one. */
 export type Thread = string | undefined;
 
-const MAX_THREAD_CHARS = 2048;
 const HAS_SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i;
 /** Fields that ask for something that a person at the page could not ask for. Settings of the sampling are ignored. */
 const UNSUPPORTED_FIELDS = ['tools', 'functions', 'modalities', 'audio', 'prediction'];
@@ -25,7 +25,7 @@ const SPEAKERS: Readonly<Record<GivenMessage['role'], string>> = {
 
 /**
  * The thread of a request: `thread_id` of the payload, or the `thread_id` that the gateway was given, if it is a URL.
- * The brain gives the name of the job's session there, which is no URL and no thread of the page.
+ * The brain gives the name of the job's session there, which is no URL, until the page has given it a thread.
  * Throws INVALID_PARAMS for a URL of another origin than that of the seat: a prompt is typed nowhere else.
  */
 export function threadOf({ body, sessionId }: InferenceRequest, seatUrl: string): Thread {
@@ -57,9 +57,10 @@ export const threadAt = (pageUrl: string, seatUrl: string): Thread =>
     : undefined;
 
 /**
- * The text to type. In a thread it is the last message, which must be one of the user: the page has the others. Without
- * a thread it is the whole conversation: a single message of the user as it is, else `Speaker: text` for each message,
- * with an empty line between them.
+ * The text to type. In a thread that the caller has named it is the last message, which must be one of the user: the page
+ * has the others. Without a thread it is the whole conversation, and in a thread of the brain all messages of the request,
+ * since it sends only those that the thread has not heard: a single message of the user as it is, else `Speaker: text`
+ * for each message, with an empty line between them.
  */
 export function promptOf(request: InferenceRequest, thread: Thread): string {
   refuseFields(request, UNSUPPORTED_FIELDS);
@@ -72,7 +73,8 @@ export function promptOf(request: InferenceRequest, thread: Thread): string {
       field: 'messages',
       isUncharged: true,
     });
-  if (thread !== undefined || messages.length === 1) return last.text;
+  const isLastOnly = thread !== undefined && request.heard === undefined;
+  if (isLastOnly || messages.length === 1) return last.text;
   return messages.map(({ role, text }) => `${SPEAKERS[role]}: ${text}`).join('\n\n');
 }
 
