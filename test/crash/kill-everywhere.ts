@@ -85,15 +85,14 @@ interface Kill {
   readonly torn: boolean;
 }
 
-/** Of the operations of one name the one in the middle, and all of those in `everyTime`. */
-function killsOf(names: readonly string[], everyTime: readonly string[]): Kill[] {
+/** Of the operations of one name the one in the middle, or none with `diesOnlyThere`, and all of those in `everyTime`. */
+function killsOf(names: readonly string[], everyTime: readonly string[], diesOnlyThere: boolean): Kill[] {
   const all = names.map((name, index) => ({ name, at: index + 1, torn: false }));
   const kinds = Map.groupBy(all, ({ name }) => name.replaceAll(/\d{3,}/g, 'N'));
-  const some = [...kinds.values()].flatMap((kills) =>
-    takesAll || everyTime.includes((kills[0] as Kill).name)
-      ? kills
-      : kills.slice(kills.length >> 1, (kills.length >> 1) + 1),
-  );
+  const some = [...kinds.values()].flatMap((kills) => {
+    if (takesAll || everyTime.includes((kills[0] as Kill).name)) return kills;
+    return diesOnlyThere ? [] : kills.slice(kills.length >> 1, (kills.length >> 1) + 1);
+  });
   const isWrite = ({ name }: Kill): boolean => name.startsWith('write ') || name === 'sql commit';
   const both = some.flatMap((kill) => (isWrite(kill) ? [kill, { ...kill, torn: true }] : [kill]));
   return both.filter(({ name }) => name.includes(only));
@@ -106,7 +105,7 @@ export function killEverywhere(world: WorldName, promise: string): void {
 }
 
 async function killAll(world: WorldName, store: StoreName): Promise<void> {
-  const { done, atLeast, everyTime = [] }: World = WORLDS[world];
+  const { done, atLeast, everyTime = [], diesOnlyThere = false }: World = WORLDS[world];
   const whole = await caseOf(world, store, 'whole');
   const file = join(scratch, `${store}-names.json`);
   const end = await play(whole, { CRASH_NAMES: file });
@@ -118,7 +117,7 @@ async function killAll(world: WorldName, store: StoreName): Promise<void> {
   const names = JSON.parse(fs.readFileSync(file, 'utf8')) as string[];
   const points = everyTime.map((point) => `point ${point}`);
   for (const point of points) assert.ok(names.includes(point), `${point} is never passed`);
-  const kills = killsOf(names, points);
+  const kills = killsOf(names, points, diesOnlyThere);
   const problems: string[] = [];
   await eachAtOnce(kills, async ({ at, name, torn }) => {
     const title = `${at} ${torn ? 'in the middle of' : 'before'} ${name}`;

@@ -48,7 +48,7 @@ export const CATCHERS = {
   breaker: { args: ['src/core/attempts/provider-fault.test.ts'] },
   /** Runs of agents and other jobs that wait, under faults. */
   agentSimulation: { args: ['test/sim/run.ts', '--agents', '--seeds', '40', '--stop'] },
-  waits: { args: ['src/core/attempts/waiting.test.ts'] },
+  killedWakes: { args: ['test/crash/wakes.test.ts'] },
   killedRun: { args: ['test/crash/agent-run.test.ts'], env: { CRASH_ONLY: 'loop:after-step' } },
   runs: { args: ['src/agents/run.test.ts'] },
   approvals: { args: ['test/flow/approvals.test.ts'] },

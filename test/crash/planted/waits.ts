@@ -60,8 +60,8 @@ export const WAITS_BUGS: readonly PlantedBug[] = [
     file: 'src/core/state/end-waiters.ts',
     find: '    this.#noteWakeable(entry);\n  }\n\n  /** Removes',
     replace: '  }\n\n  /** Removes',
-    catcher: 'waits',
-    says: /✖ a job whose jobs have ended goes on after a restart/,
+    catcher: 'killedWakes',
+    says: /✖ on (?:journal|mariadb): killed anywhere, a job whose jobs have ended is woken/,
   },
   {
     name: 'jobs that wait are not found again after a restart',
