@@ -12,19 +12,43 @@ import { runReads } from '../../src/app/run-reads.ts';
 import { FunctionBackend } from '../../src/backends/local/functions.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
-import { readLines } from './append-file.ts';
+import { AppendFile, readLines } from './append-file.ts';
 import type { Folders } from './folders.ts';
 import { callsOf, HELPER, notedTools, REPLY, twoToolModel } from './noted-tools.ts';
 import type { Played, World } from './world.ts';
 
 const RUN = 'run';
+/** Short beside the time of a call of a tool, so that the client sees the one that ends first before the other has ended. */
+const POLL_MS = 10;
 
 const ledgerOf = ({ ledger }: Folders): string => join(ledger, 'tools.jsonl');
 
+/** The tools whose call a client has seen to have ended, with how often each had been called by then. */
+const seenOf = ({ ledger }: Folders): string => join(ledger, 'seen.jsonl');
+
+type ListedJob = Awaited<ReturnType<Orchestrator['list']>>['jobs'][number];
+
+interface SeenCall {
+  readonly tool: string;
+  readonly begun: number;
+}
+
+/** A kill leaves what was seen before it: what has ended for a client is not called again by the next brain. */
+function noteEnded(jobs: readonly ListedJob[], folders: Folders): void {
+  const known = new Set(readLines<SeenCall>(seenOf(folders)).map(({ tool }) => tool));
+  const file = new AppendFile(seenOf(folders));
+  for (const { type, state, tags } of jobs) {
+    const tool = tags?.['tool'];
+    if (type !== 'tool' || state !== 'succeeded' || tool === undefined || known.has(tool)) continue;
+    file.add({ tool, begun: callsOf(ledgerOf(folders), tool).begun } satisfies SeenCall);
+  }
+  file.close();
+}
+
 /** A call of `send` whose outcome is unknown: what it has done is looked up in its ledger. */
-async function decide(brain: Orchestrator, folders: Folders): Promise<void> {
-  const { jobs } = await brain.list({ state: 'stale' } as never);
-  for (const { job_id: id } of jobs) {
+async function decide(brain: Orchestrator, jobs: readonly ListedJob[], folders: Folders): Promise<void> {
+  for (const { job_id: id, state: held } of jobs) {
+    if (held !== 'stale') continue;
     const { payload } = await brain.get(id);
     const { tool: name } = payload as { tool?: string };
     if (name !== 'send') throw new Error(`"${id}" is held, and may be repeated`);
@@ -37,9 +61,13 @@ async function decide(brain: Orchestrator, folders: Folders): Promise<void> {
 
 async function play(brain: Orchestrator, { folders, sleep }: Played): Promise<void> {
   await brain.submit({ job_id: RUN, type: 'agent', payload: { agent: 'helper', input: 'do both' } });
-  while (!isTerminal((await brain.get(RUN)).state)) {
-    await decide(brain, folders);
-    await sleep(50);
+  for (;;) {
+    const { state } = await brain.get(RUN);
+    const { jobs } = await brain.list({ root: RUN });
+    noteEnded(jobs, folders);
+    if (isTerminal(state)) return;
+    await decide(brain, jobs, folders);
+    await sleep(POLL_MS);
   }
 }
 
@@ -50,6 +78,9 @@ async function problems(brain: Orchestrator, folders: Folders): Promise<string[]
   if (sent !== 1) found.push(`"send" was called ${sent} times`);
   // A call that only looks is repeated where its outcome is unknown, which is once after one death.
   if (looked < 1 || looked > 2) found.push(`"look" was called ${looked} times`);
+  for (const { tool, begun } of readLines<SeenCall>(seenOf(folders)))
+    if (callsOf(ledgerOf(folders), tool).begun !== begun)
+      found.push(`"${tool}" was called again after it had ended`);
   const { state, result } = await brain.get(RUN);
   const { reply, error } = (result ?? {}) as Partial<RunResult>;
   if (reply !== REPLY || error !== null)

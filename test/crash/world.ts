@@ -21,6 +21,6 @@ export interface World {
   /** Crash points at which it dies every time that it passes them; a whole play passes each of them. */
   readonly everyTime?: readonly Crashpoint[];
   /** Set where the other operations are those of other worlds: only `CRASH_ALL=1` kills at these too. */
-  readonly diesOnlyThere?: true;
+  readonly diesOnlyThere?: boolean;
   problems(brain: Orchestrator, folders: Folders): string[] | Promise<string[]>;
 }

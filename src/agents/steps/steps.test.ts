@@ -6,7 +6,7 @@ import type { AgentDefinition } from '../../model/agent.ts';
 import type { JobView } from '../../model/http/jobs.ts';
 import { keptRun } from '../kept-run.ts';
 import type { RunResult } from '../run.ts';
-import { mayMoveRun, RUN_TRANSITIONS, type RunPhase } from '../run-phases.ts';
+import { RUN_TRANSITIONS, type RunPhase } from '../run-phases.ts';
 import { type EndedCall, goTo, newRun, type RunState, type Step, type ToolOffer } from '../run-state.ts';
 import { AgentRunner } from '../runner.ts';
 import { init } from './init.ts';
@@ -171,7 +171,7 @@ describe('the moves of a run', () => {
     for (const from of PHASES)
       for (const to of PHASES) {
         const move = () => goTo(runIn(from), to).run.phase;
-        if (mayMoveRun(from, to)) assert.equal(move(), to);
+        if ((RUN_TRANSITIONS[from] as readonly string[]).includes(to)) assert.equal(move(), to);
         else assert.throws(move, { message: `illegal move of a run ${from} -> ${to}` });
       }
   });
