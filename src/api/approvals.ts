@@ -66,6 +66,7 @@ const approveRoute = (orchestrator: Orchestrator): Route =>
     path: '/v2/runs/:id/approve',
     role: 'operate',
     summary: 'Allow or deny a call of a tool; each is answered once',
+    logsRefusals: true,
     body: ApproveCall,
     answers: {
       200: { description: 'The run', body: RunView },

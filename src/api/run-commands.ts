@@ -46,6 +46,7 @@ function pauseRoute(orchestrator: Orchestrator, order: keyof typeof PAUSES): Rou
     path: `/v2/runs/:id/${order}`,
     role: 'submit',
     summary,
+    logsRefusals: true,
     answers: {
       200: { description: done, body: RunView },
       404: 'No such run',
@@ -70,6 +71,7 @@ const cancelRoute = (orchestrator: Orchestrator): Route =>
     path: '/v2/runs/:id/cancel',
     role: 'submit',
     summary: 'Cancel a run and the jobs below it; repeating it is harmless',
+    logsRefusals: true,
     answers: { 202: { description: 'Cancelled, or being cancelled', body: RunView }, 404: 'No such run' },
     repeatable: ({ body }) => body,
     handle: async (call) => {
@@ -88,6 +90,7 @@ const decideRoute = (orchestrator: Orchestrator): Route =>
     path: '/v2/runs/:id/decide',
     role: 'operate',
     summary: 'Settle a call of a run whose outcome is unknown (`needs_decision`); each is settled once',
+    logsRefusals: true,
     body: DecideCall,
     answers: {
       200: { description: 'The run', body: RunView },

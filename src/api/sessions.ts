@@ -60,6 +60,7 @@ export const sessionRoutes = (
     role: 'submit',
     summary:
       'End a session and cancel its jobs; a budget and what was used of it stay, unless the caller may set budgets',
+    logsRefusals: true,
     answers: { 204: 'Ended', 404: 'No such session' },
     handle: async (call) => {
       const { tenant, name, role } = call.identity;
@@ -100,6 +101,7 @@ const conversationRoutes = (
     path: '/v2/sessions/:id/metadata',
     role: 'submit',
     summary: 'Replace the metadata of a session',
+    logsRefusals: true,
     body: SessionMetadata,
     answers: { 200: { description: 'The session', body: SessionView }, 404: 'No such session' },
     repeatable: ({ body }) => body,
@@ -141,6 +143,7 @@ const conversationRoutes = (
     path: '/v2/sessions/:id/fork',
     role: 'submit',
     summary: 'Create a session that begins with the messages and the metadata of this one',
+    logsRefusals: true,
     body: ForkSession,
     answers: {
       201: { description: 'The new session', body: SessionView },

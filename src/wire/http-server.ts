@@ -313,7 +313,8 @@ export class HttpServer extends Service {
     this.#tokenExchanges.remove(exchange);
     if (thrown instanceof CallerDisconnected) return;
     const error = toOrchdError(thrown);
-    if (isRefusal(error)) this.#refusals.note(error, this.#describe(exchange));
+    const { isLogged, ...refused } = this.#describe(exchange);
+    if (isRefusal(error) || isLogged) this.#refusals.note(error, refused);
     if (error.code === 'INTERNAL') {
       this.#options.logger.error('a request failed', {
         correlation_id: exchange.correlationId,
@@ -326,13 +327,14 @@ export class HttpServer extends Service {
     else sendError(error, exchange, headers);
   }
 
-  #describe({ request, correlationId }: HttpExchange): RefusedRequest {
+  #describe({ request, correlationId }: HttpExchange): RefusedRequest & { readonly isLogged: boolean } {
     const { method = '', url = '', socket } = request;
     // The target as it was sent: one that names another host has no route here.
     const [path = ''] = url.split('?');
     const route = this.#router.find(path)?.routes.get(method);
     const address = socket.remoteAddress;
-    return { route: route ? `${method} ${route.path}` : 'none', address, correlationId };
+    const isLogged = route?.logsRefusals === true;
+    return { route: route ? `${method} ${route.path}` : 'none', address, correlationId, isLogged };
   }
 
   /** Ends the connection of a request that is answered before it has arrived, unless the rest of it arrives soon. */

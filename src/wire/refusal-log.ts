@@ -1,6 +1,7 @@
 /**
- * Logs requests that were refused for want of a right (401, 403), so that an operator sees who tries. Somebody who tries
- * many tokens must not fill the log: beyond LINES_PER_WINDOW lines the requests are only counted.
+ * Logs requests that were refused for want of a right (401, 403), or by a route with `logsRefusals`, so that an operator
+ * sees who tries. Somebody who tries many tokens must not fill the log: beyond LINES_PER_WINDOW lines the requests are only
+ * counted.
  */
 import type { Cancel, Timers } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
@@ -39,7 +40,8 @@ export class RefusalLog {
     this.#lines++;
     this.#logger.warn('a request was refused', {
       error_code: error.code,
-      reason: error.message,
+      // Other errors may quote an id of the request.
+      ...(isRefusal(error) && { reason: error.message }),
       route,
       address,
       correlation_id: correlationId,

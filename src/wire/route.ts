@@ -107,6 +107,8 @@ interface RouteBase {
   /** Answers whatever the Host header is: probes of load balancers and containers send their own names. */
   readonly answersAnyHost?: boolean;
   readonly summary: string;
+  /** Each refused request leaves a line in the log: somebody has given an order about what is not there, or not any more. */
+  readonly logsRefusals?: true;
   /** Request headers that the handler reads, each with its description for OpenAPI. */
   readonly requestHeaders?: Readonly<Record<string, string>>;
   /** Accepts query parameters that are not in `query`: clients of other services send their own. */

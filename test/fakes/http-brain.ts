@@ -158,3 +158,9 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     },
   };
 }
+
+/** The lines of the log about requests that were refused. */
+export const refusalsOf = ({ logged }: Pick<HttpBrain, 'logged'>): Record<string, string>[] =>
+  logged
+    .map((line) => JSON.parse(line) as Record<string, string>)
+    .filter(({ message }) => message === 'a request was refused');

@@ -4,7 +4,7 @@ import { describe, type TestContext } from 'node:test';
 import { allApprovals } from '../../src/client/approvals.ts';
 import { OrchdClient } from '../../src/client/client.ts';
 import type { Tool } from '../../src/index.ts';
-import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { type HttpBrain, httpBrain, refusalsOf } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
 import { unmarked } from '../fakes/unmarked.ts';
 import { LASTING, onStores, placed, within } from './flow-kit.ts';
@@ -146,6 +146,10 @@ describe('a call that a person must allow', () => {
       assert.equal(type, 'approval');
       assert.equal(await site.answer('r', { call_id: 'r.2.0', approve: true }), 'ILLEGAL_STATE');
       assert.deepEqual(site.paid, []);
+      assert.deepEqual(
+        refusalsOf(site.brain).map(({ route, error_code }) => [route, error_code]),
+        [['POST /v2/runs/:id/approve', 'ILLEGAL_STATE']],
+      );
     },
   );
 

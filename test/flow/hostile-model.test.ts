@@ -11,7 +11,7 @@ import { httpGetTools } from '../../src/agents/tools/http-get.ts';
 import type { FunctionContext } from '../../src/backends/local/functions.ts';
 import type { Orchestrator, Tool } from '../../src/index.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
-import { httpBrain } from '../fakes/http-brain.ts';
+import { httpBrain, refusalsOf } from '../fakes/http-brain.ts';
 import { type Said, ScriptedModel } from '../fakes/scripted-model.ts';
 import { unmarked } from '../fakes/unmarked.ts';
 import { dataOf, LASTING, onStores, start, within } from './flow-kit.ts';
@@ -320,5 +320,16 @@ describe('a request', () => {
       assert.deepEqual([response.status, error.code], [404, 'NOT_FOUND'], `${method} ${path}`);
     }
     assert.equal(model.heard.length, 1);
+    // Orders are noted for the operator; whoever only looks is not.
+    const noted = refusalsOf(brain);
+    const order = (name: string): string => `POST /v2/runs/:id/${name}`;
+    assert.deepEqual(
+      noted.map(({ route, error_code }) => [route, error_code]),
+      [order('cancel'), order('approve'), order('approve'), order('approve')].map((route) => [
+        route,
+        'NOT_FOUND',
+      ]),
+    );
+    assert.doesNotMatch(JSON.stringify(noted), /none|other/);
   });
 });

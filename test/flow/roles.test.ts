@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Route } from '../../src/wire/route.ts';
 import { grants, makeToken, ROLES, type Role, type TokenEntry } from '../../src/wire/tokens.ts';
-import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { type HttpBrain, httpBrain, refusalsOf } from '../fakes/http-brain.ts';
 import { SeededRandom } from '../fakes/world.ts';
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path.replace(/:(\w+)/g, '{$1}')}`;
@@ -118,9 +118,7 @@ test('a refused request leaves a line in the log, with its route and the caller,
     method: 'POST',
     headers: { authorization: `Bearer ${token}` },
   });
-  const lines = brain.logged
-    .map((line) => JSON.parse(line))
-    .filter(({ message }) => message === 'a request was refused');
+  const lines = refusalsOf(brain);
   assert.deepEqual(
     lines.map(({ error_code, route, address }) => [error_code, route, address]),
     [
@@ -129,7 +127,7 @@ test('a refused request leaves a line in the log, with its route and the caller,
       ['FORBIDDEN', 'POST /v2/tasks/:id/cancel', '127.0.0.1'],
     ],
   );
-  assert.match(lines[2].reason, /this needs the role "submit"; the token has "read"/);
+  assert.match(lines[2]?.['reason'] ?? '', /this needs the role "submit"; the token has "read"/);
   const all = brain.logged.join('');
   for (const text of [wrong, token, 'secret=1', 'some-job']) assert.ok(!all.includes(text), text);
 });
