@@ -6,7 +6,7 @@ import type { RunResult } from '../../src/agents/run.ts';
 import type { JobView } from '../../src/model/http/jobs.ts';
 import { writeTinyModel } from '../fakes/gguf.ts';
 import { orchd } from './cli-process.ts';
-import { serve, testFolder } from './server-process.ts';
+import { type ServerProcess, serve, testFolder } from './server-process.ts';
 
 const CONTEXT = 8192;
 /** A single thread: several wait for each other on a busy machine. */
@@ -23,14 +23,21 @@ const AGENT = {
 };
 
 test('a real model calls a real tool, hears its result and answers', async (t) => {
+  let server: ServerProcess | undefined;
+  // A server that is stopped ends its worker; one that is killed leaves it to the next server.
+  t.after(async () => {
+    server?.child.kill('SIGTERM');
+    await server?.ended;
+  });
   const folder = testFolder(t);
   writeTinyModel(join(folder, 'tiny.gguf'), { contextLength: CONTEXT });
-  const { url } = await serve(t, {
+  server = await serve(t, {
     data: join(folder, 'data'),
     config: { agents: [AGENT] },
     args: ['--model', join(folder, 'tiny.gguf'), '--context', String(CONTEXT)],
     env: { ORCHD_WORKER_ARGS: WORKER_ARGS },
   });
+  const { url } = server;
   const { code, out, err } = await orchd(['run', 'doctor', 'Hello', '--json', '--url', url]);
   assert.equal(code, 0, err);
   const { reply, steps, error } = JSON.parse(out) as RunResult;
