@@ -4,6 +4,7 @@ import { describe, type TestContext } from 'node:test';
 import { allApprovals } from '../../src/client/approvals.ts';
 import { OrchdClient } from '../../src/client/client.ts';
 import type { Tool } from '../../src/index.ts';
+import { DEFAULT_TENANT } from '../../src/model/records.ts';
 import { type HttpBrain, httpBrain, refusalsOf } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
 import { unmarked } from '../fakes/unmarked.ts';
@@ -119,7 +120,8 @@ describe('a call that a person must allow', () => {
       await site.open(t, data);
       await site.start('r');
       await site.start('s');
-      const own = (await site.waiting(2)).find(({ run_id }) => run_id === 'r');
+      const waiting = await site.waiting(2);
+      const [own, other] = ['r', 's'].map((run) => waiting.find(({ run_id }) => run_id === run));
       const yes = { call_id: own?.call_id, approve: true };
       assert.equal(await site.answer('s', yes), 'NOT_FOUND');
       assert.equal(await site.answer('r', { ...yes, call_id: 'none' }), 'NOT_FOUND');
@@ -131,6 +133,15 @@ describe('a call that a person must allow', () => {
       await site.told('r');
       assert.equal(await site.answer('r', yes), 'ILLEGAL_STATE');
       assert.deepEqual(site.paid, ['ann']);
+      // Two that come so close together that both have seen the call wait.
+      const { orders } = site.brain.orchestrator;
+      const answers = [true, false].map((approve) =>
+        orders.answer(other?.call_id as string, 1, { approve, by: 'me' }, DEFAULT_TENANT),
+      );
+      const [first, second] = await Promise.allSettled(answers);
+      assert.equal(first?.status, 'fulfilled');
+      assert.equal(second?.status === 'rejected' && second.reason.code, 'ILLEGAL_STATE');
+      assert.deepEqual(await site.told('s'), ['paid ann']);
     },
   );
 
