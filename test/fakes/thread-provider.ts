@@ -41,6 +41,8 @@ export class ThreadProvider {
   /** Questions that are heard, broken off and not found again. */
   readonly doubtful = new Set<string>();
   readonly #forgotten = new Set<string>();
+  /** Tags that were asked for in vain: a call that comes later is not heard. */
+  readonly #denied = new Set<string>();
   readonly #answers = new Map<string, Promise<ThreadAnswer>>();
   readonly #server: Server;
   readonly #waiters = new Set<() => void>();
@@ -80,6 +82,7 @@ export class ThreadProvider {
     if (request.method === 'GET') {
       const tag = new URL(request.url ?? '/', 'http://provider').searchParams.get('tag') ?? '';
       const answer = await this.#answers.get(tag);
+      if (!answer) this.#denied.add(tag);
       response.writeHead(answer ? 200 : 404).end(JSON.stringify(answer));
       return;
     }
@@ -88,7 +91,7 @@ export class ThreadProvider {
     const asked = JSON.parse(Buffer.concat(pieces).toString()) as ThreadRequest;
     const known = asked.thread === undefined ? undefined : this.threads.get(asked.thread);
     const isLost = asked.thread !== undefined && (!known || this.#forgotten.has(asked.thread));
-    if (isLost || (known && known.seat !== asked.seat)) {
+    if (isLost || this.#denied.has(asked.tag) || (known && known.seat !== asked.seat)) {
       response.writeHead(404).end();
       return;
     }

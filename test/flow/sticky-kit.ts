@@ -63,7 +63,9 @@ export class StickySite {
     const left = [...names];
     const next = async (): Promise<void> => {
       for (let name = left.shift(); name !== undefined; name = left.shift())
-        for (let turn = 1; turn <= TURNS; turn++) await this.ask(name, `${name}.${turn}`);
+        // A gateway may die before its call has reached the provider: then nobody has heard the question.
+        for (let turn = 1; turn <= TURNS; turn++)
+          await this.ask(name, `${name}.${turn}`, { on_unknown: 'retry' });
     };
     await Promise.all(Array.from({ length: AT_ONCE }, next));
   }

@@ -4,7 +4,7 @@ import type { TestContext } from 'node:test';
 import { LASTING, onStores, within } from './flow-kit.ts';
 import { names, StickySite, TURNS } from './sticky-kit.ts';
 
-const CONVERSATIONS = 24;
+const CONVERSATIONS = 32;
 const ALL = CONVERSATIONS * TURNS;
 
 const PATIENCE_MS = 180_000;
