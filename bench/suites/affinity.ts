@@ -28,7 +28,7 @@ const TURNS = 5;
 const CONTEXT = 8192;
 const QUESTION = 'why does the old river keep a small stone near the queue? ';
 /** What a conversation is about; it comes with the first question. */
-const TEXT_QUESTIONS = 16;
+const TEXT_QUESTIONS = 40;
 
 interface Args {
   readonly folder: string;
