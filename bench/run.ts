@@ -12,6 +12,7 @@ import { machineFacts } from './kit/machine.ts';
 import { now } from './kit/numbers.ts';
 import { printReport, writeReport } from './kit/report.ts';
 import { Results } from './kit/results.ts';
+import { bench as affinity } from './suites/affinity.ts';
 import { bench as agents } from './suites/agents.ts';
 import { bench as batch } from './suites/batch.ts';
 import { bench as big } from './suites/big.ts';
@@ -34,6 +35,7 @@ import { bench as restart } from './suites/restart.ts';
 import { bench as spool } from './suites/spool.ts';
 import { bench as spoolWaiting } from './suites/spool-waiting.ts';
 import { bench as stall } from './suites/stall.ts';
+import { bench as sticky } from './suites/sticky.ts';
 import { bench as submit } from './suites/submit.ts';
 import { bench as takeover } from './suites/takeover.ts';
 import { bench as ttft } from './suites/ttft.ts';
@@ -55,10 +57,12 @@ const ALL: readonly Bench[] = [
   peers,
   agents,
   commands,
+  affinity,
   spool,
   mariadb,
   pick,
   placement,
+  sticky,
   heap,
   restart,
   waitingRuns,

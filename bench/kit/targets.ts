@@ -239,6 +239,16 @@ const TARGETS: readonly Target[] = [
     ratio(['pick 1M, 999k over a limit', 'p50Us'], ['pick 1k, 1 over a limit', 'p50Us']),
   ),
   atMost(
+    'decision with 100k jobs that wait for their seats, 1,000 ÷ 10 seats',
+    2,
+    ratio(['sticky, 1000 seats', 'p50Us'], ['sticky, 10 seats', 'p50Us']),
+  ),
+  atMost(
+    'prompt tokens evaluated in five-turn conversations, affinity on ÷ off',
+    0.4,
+    ratio(['turns, affinity on', 'evaluatedTokens'], ['turns, affinity off', 'evaluatedTokens']),
+  ),
+  atMost(
     'decision among 1,000 workers, 100k waiting: p99 µs',
     1000,
     plain(['decide, least-loaded', 'p99Us']),

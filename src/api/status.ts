@@ -45,10 +45,17 @@ function statusOf(orchestrator: Orchestrator, options: StatusOptions, caller: Id
   };
 }
 
-const totalsOf = ({ accepted, rejected, ended }: Tally): NonNullable<Status['totals']> => ({
+const totalsOf = ({
+  accepted,
+  rejected,
+  ended,
+  conversations: { turns },
+}: Tally): NonNullable<Status['totals']> => ({
   accepted,
   rejected: [...rejected.values()].reduce((sum, count) => sum + count, 0),
   succeeded: ended.succeeded,
   cancelled: ended.cancelled,
   dead: ended.dead,
+  turns_held: turns.held,
+  turns_moved: turns.moved,
 });

@@ -13,6 +13,7 @@ import type { Reads } from '../runtime/reads.ts';
 const NOTHING: Figures = {
   jobs: Object.fromEntries(JOB_STATES.map((state) => [state, 0])) as Record<JobState, number>,
   ready: { interactive: 0, batch: 0 },
+  sticky: 0,
   backends: [],
   workers: [],
   pools: [],

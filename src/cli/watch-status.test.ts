@@ -159,7 +159,7 @@ test('the rate is that of the last ten seconds, and starts anew with a new proce
       statusOf({
         uptime_ms,
         leader: { ...LEADER, epoch },
-        totals: { accepted: 0, rejected: 0, succeeded, cancelled: 0, dead: 0 },
+        totals: { accepted: 0, rejected: 0, succeeded, cancelled: 0, dead: 0, turns_held: 0, turns_moved: 0 },
       }),
     );
   assert.equal(at(1000, 100), undefined);

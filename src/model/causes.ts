@@ -9,8 +9,15 @@ import type { WakeReason } from './waiting.ts';
 /** Why a kill of an attempt was ordered. */
 export type KillWhy = 'cancel' | 'timeout' | 'deadline' | 'busy' | 'refused' | 'lost';
 
-/** The rule by which the class of a picked job was chosen; `sticky`: it had waited for the backend with its conversation. */
+/** The rule by which the class of a picked job was chosen; `sticky`: the backend with its conversation was free. */
 export type PickReason = 'only-class' | 'interactive-first' | 'batch-share' | 'sticky';
+
+/** Why a job was picked and, unless the load alone decided, why it was placed there. */
+export interface ClaimCause {
+  readonly is: 'claim';
+  readonly pick: PickReason;
+  readonly place?: string;
+}
 
 /** Causes without further data. They are persisted: never rename or remove one. */
 const PLAIN = [
@@ -83,7 +90,7 @@ export type PlainCause = (typeof PLAIN)[number];
 export type Cause =
   | PlainCause
   /** A backend was chosen. `place` is set if something other than the load decided. */
-  | { readonly is: 'claim'; readonly pick: PickReason; readonly place?: string }
+  | ClaimCause
   | { readonly is: 'kill'; readonly why: KillWhy }
   /** The job goes on to another model of its route. */
   | { readonly is: 'routed'; readonly why: RouteReason }

@@ -183,7 +183,10 @@ export const SubmitImmediate = open({
   idempotency_token: Token,
   job_id: optional(Type.String({ minLength: 1, maxLength: 256 })),
   thread_id: optional(Type.Union([Type.String({ maxLength: MAX_THREAD_CHARS }), Type.Null()])),
-  /** What the thread has heard before: the payload has only what is new to it. Left out where it has everything. */
+  /**
+   * What the thread has heard before: the payload has only what is new to it. With no messages a new thread begins. The
+   * result then says what the thread has heard by now; without this field it does not.
+   */
   heard: optional(Heard),
   preempt: optional(Type.Boolean()),
   timeout_ms: optional(Type.Integer({ minimum: 1 })),

@@ -1,6 +1,7 @@
 /**
  * A hash of the messages that a backend has heard in a conversation. It is a chain, so that whoever knows the hash of the
- * earlier messages can go on without them.
+ * earlier messages can go on without them. It begins with a secret of the session, which goes with the session's key: the
+ * hashes in logs then tell nothing about what was said, though short messages could be guessed.
  */
 import { hash as hashOf } from 'node:crypto';
 
@@ -10,7 +11,8 @@ export interface HeardMessages {
   readonly hash: string;
 }
 
-export const NOTHING_HEARD: HeardMessages = { messages: 0, hash: '' };
+/** The beginning of a thread; `seed` is the secret of its session. */
+export const nothingHeard = (seed: string): HeardMessages => ({ messages: 0, hash: seed });
 
 /** The messages of a request: those of a chat, or the prompt as one message of the user. */
 export function messagesOf(request: {

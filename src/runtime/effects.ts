@@ -13,6 +13,7 @@ import type {
   ExecutionEvent,
   KillHow,
   KillReply,
+  OfferedConversation,
   OfferReply,
   Waited,
 } from '../core/ports/backend.ts';
@@ -223,7 +224,10 @@ export class Effects {
           const state = waitStateOf(this.#parts.engine.state, entry);
           const waited = wait && (await readWait(wait, state, bodies));
           const payloadText = await bodies.read(entry.ask.payload);
-          this.#send(token, entry, waited ? { payloadText, waited } : { payloadText }, backend);
+          const seed = await this.#seedOf(entry);
+          const conversation =
+            seed === undefined ? undefined : { seed, thread: this.#threadOf(entry, backend) };
+          this.#send(token, entry, { payloadText, waited, conversation }, backend);
         } catch (error) {
           const info = error instanceof OrchdError ? error.info() : errorInfo('STORE_FAILED');
           if (info.retriable) throw error;
@@ -240,18 +244,23 @@ export class Effects {
     if (this.#runner.stopped || !entry.open || entry.token !== token) return;
     const { n: attempt, registry } = entry.open;
     crashpoint('effect:before-offer');
-    const thread = this.#threadOf(entry, backend);
-    const offer = { ...this.#who(), token, ask: offeredAsk(entry), ...texts, thread, attempt, registry };
+    const offer = { ...this.#who(), token, ask: offeredAsk(entry), ...texts, attempt, registry };
     backend.offer(offer).then(
       (answer) => this.#answered(token, backend, answer),
       () => this.#answered(token, backend, { is: 'unknown' }),
     );
   }
 
+  /** Undefined without a session, and for jobs that run beside others of theirs: these have no thread in common. */
+  async #seedOf({ ask: { tenant, spec } }: JobEntry): Promise<string | undefined> {
+    const { session_id: session, parallel } = spec;
+    if (session === undefined || parallel) return undefined;
+    return this.#parts.bodies.seals.secretFor('heard', { tenant, session });
+  }
+
   /** What the backend has of the job's session. */
   #threadOf({ ask }: JobEntry, { info }: Backend): SessionThread | undefined {
-    if (ask.spec.session_id === undefined) return undefined;
-    const session = this.#parts.engine.state.sessionOf(ask.tenant, ask.spec.session_id);
+    const session = this.#parts.engine.state.sessionOf(ask.tenant, ask.spec.session_id ?? '');
     return session?.threads?.find(({ backend }) => backend === info.name);
   }
 
@@ -354,7 +363,8 @@ function ignore(): void {}
 
 interface OfferedTexts {
   readonly payloadText: string;
-  readonly waited?: Waited;
+  readonly waited?: Waited | undefined;
+  readonly conversation?: OfferedConversation | undefined;
 }
 
 /** What the job goes on with after a wait. */

@@ -17,6 +17,8 @@ export interface Figures {
   readonly jobs: Readonly<Record<JobState, number>>;
   /** Jobs that are ready to run, by class. */
   readonly ready: Readonly<Record<JobClass, number>>;
+  /** Jobs that wait for the backend with their conversation. */
+  readonly sticky: number;
   readonly backends: readonly {
     readonly name: string;
     /** The worker's own id without its pool; for any other backend its name. */
@@ -47,6 +49,7 @@ export function figuresOf({ state, queue }: EngineView, now: number): Figures {
   return {
     jobs: { ...state.counts },
     ready: { interactive: interactive.jobs, batch: batch.jobs },
+    sticky: queue.sticky.size,
     backends: Array.from(queue.fleet.backends, ([name, { info, used }]) => ({
       name,
       workerId: info.home ? name.slice(workerBackend(info.home.pool, '').length) : name,

@@ -1,4 +1,5 @@
 /** Seals and opens the texts of sessions, with the keys of the store (docs/decisions/0035). Keys in use are in memory. */
+import { createHmac } from 'node:crypto';
 import type { KeyOwner, SessionKeys } from '../core/ports/keys.ts';
 import type { Env } from '../kit/env/env.ts';
 import { isSealed, keyIdOf, type SealKey, seal, sealInSlices, unsealInSlices } from '../kit/seal.ts';
@@ -47,6 +48,12 @@ export class Seals {
     const key = this.#recentKey(owner) ?? (await this.#obtain(owner));
     const sealing = sealInSlices(text, key, random);
     return text.length <= ONE_TURN_BYTES ? atOnce(sealing) : inSlices(sealing, timers);
+  }
+
+  /** A secret of the session for one purpose, which goes with its key. */
+  async secretFor(purpose: string, owner: KeyOwner): Promise<string> {
+    const { key } = this.#recentKey(owner) ?? (await this.#obtain(owner));
+    return createHmac('sha256', key).update(purpose).digest('base64url');
   }
 
   /** The text itself if it is not sealed. Throws NOT_FOUND for good if the session was deleted. */

@@ -296,6 +296,43 @@ test('ends are counted by state and by reason of death, and the counts never fal
   );
 });
 
+test('turns of conversations are counted by where they start, and those that have waited for it', async () => {
+  const kit = new Counted();
+  kit.watch(kit.tally);
+  const thread = { id: 't', messages: 2, hash: 'h' };
+  const say = (id: string): void => {
+    kit.accept(id);
+    kit.pass(1000);
+    kit.end(id, { ok: true, result: '"said"', thread });
+  };
+  const turns = () => kit.series('orchd_conversation_turns_total');
+  const waits = () => kit.series('orchd_sticky_waits_total');
+  kit.backend('a');
+  kit.submit('s1', { session_id: 's' });
+  say('s1');
+  kit.submit('s2', { session_id: 's' });
+  say('s2');
+  assert.deepEqual(await turns(), { 'context=held': 1, 'context=moved': 0, 'context=new': 1 });
+  kit.submit('other');
+  kit.backend('b');
+  kit.submit('s3', { session_id: 's' });
+  assert.equal(await kit.value('orchd_jobs_parked_sticky'), 1);
+  kit.run('other', 1);
+  say('s3');
+  assert.equal(await kit.value('orchd_jobs_parked_sticky'), 0);
+  assert.deepEqual(await waits(), { 'context=held': 1, 'context=moved': 0 });
+  const seat = kit.job('s3').job.backend as string;
+  kit.submit('another');
+  assert.equal(kit.job('another').job.backend, seat === 'a' ? 'b' : 'a');
+  kit.submit('third');
+  kit.submit('s4', { session_id: 's' });
+  kit.engine.queue.fleet.setUp(seat, false);
+  kit.run('another', 1);
+  kit.pass(1);
+  assert.deepEqual(await waits(), { 'context=held': 1, 'context=moved': 1 });
+  assert.deepEqual(await turns(), { 'context=held': 2, 'context=moved': 1, 'context=new': 1 });
+});
+
 test('both names of the queue depth mean the jobs that are ready to run', async () => {
   const kit = counted();
   kit.backend('here', { types: ['t'], slots: 0 });

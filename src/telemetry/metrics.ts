@@ -5,6 +5,7 @@ import { isTerminal, JOB_STATES } from '../model/states.ts';
 import type { Figures } from '../runtime/figures.ts';
 import type { Reads } from '../runtime/reads.ts';
 import { histogram } from './buckets.ts';
+import { conversationMetrics } from './conversation-metrics.ts';
 import { endMetrics } from './end-metrics.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
 import { httpMetrics } from './http-metrics.ts';
@@ -38,6 +39,7 @@ export class Metrics {
     jobMetrics(figures, following, this.#registry);
     endMetrics(tally, this.#registry);
     moneyMetrics(figures, tally, this.#registry);
+    conversationMetrics(figures, tally.conversations, this.#registry);
     runMetrics(tally.runs, this.#registry);
     moduleMetrics(tally.modules, this.#registry);
     predictionMetrics(tally, this.#registry);

@@ -4,6 +4,7 @@
  */
 
 import { LoopDelayMeter } from '../kit/process/loop-delay.ts';
+import type { Cause } from '../model/causes.ts';
 import { type Charge, chargeOf } from '../model/charge.ts';
 import type { OrchdError } from '../model/errors.ts';
 import type { AskRecord, AttemptRecord, Change, DeadReason, JobRecord } from '../model/records.ts';
@@ -12,6 +13,7 @@ import { completionTokens, promptTokens, type TokenCounts } from '../model/usage
 import type { JobEnd } from '../runtime/job-ends.ts';
 import type { ObservedJob, ObservedState, ObservedSubmit, Observer } from '../runtime/observer.ts';
 import { Buckets } from './buckets.ts';
+import { ConversationTally } from './conversation-metrics.ts';
 import { HttpTally } from './http-metrics.ts';
 import { schedulingMs } from './latency.ts';
 import { ModuleTally } from './module-metrics.ts';
@@ -95,6 +97,7 @@ export class Tally implements Observer {
   readonly costs = new Map<string, CostTotals>();
   /** Attempts that were billed more than their bound, and by how much. */
   readonly overruns = { count: 0, excess: 0 };
+  readonly conversations = new ConversationTally();
   readonly runs = new RunTally();
   readonly modules = new ModuleTally();
   readonly http = new HttpTally();
@@ -150,18 +153,21 @@ export class Tally implements Observer {
         if (move) this.#workerMoved(move, now);
         if (!after) this.#dropGone(observed);
       } else if (!after) continue;
-      else if (kind === 'job') this.#jobMoved(id, after, now, observed);
+      else if (kind === 'job') this.#jobMoved(id, after, cause, now, observed);
       // A redrive writes closed attempts again as they were: they were counted when they were closed.
       else if (kind === 'attempt' && !isOpen(after.state) && cause !== 'redrive')
         this.#ended(after, observed);
     }
   }
 
-  #jobMoved(uid: string, job: JobRecord, now: number, observed: ObservedState): void {
+  #jobMoved(uid: string, job: JobRecord, cause: Cause, now: number, observed: ObservedState): void {
     // A cancel request for a claimed job is written with the same state.
     if (job.state === 'claimed' && !job.cancel) {
       const entry = observed.job(uid);
-      if (entry) this.#claimed(entry, job, now);
+      if (!entry) return;
+      this.#claimed(entry, job, now);
+      const isClaim = typeof cause === 'object' && cause.is === 'claim';
+      if (isClaim && entry.ask.spec.session_id !== undefined) this.conversations.claimed(cause);
     } else if (isTerminal(job.state)) {
       this.#jobEnded(job);
       if (this.#predicted.size > 0) this.#predicted.delete(uid);

@@ -6,6 +6,7 @@ import { GATEWAY_BUGS } from './planted/gateway.ts';
 import { MONEY_BUGS } from './planted/money.ts';
 import { RECOVERY_BUGS } from './planted/recovery.ts';
 import { SPOOL_BUGS } from './planted/spool.ts';
+import { STICKY_BUGS } from './planted/sticky.ts';
 import { SYNCS_BUGS } from './planted/syncs.ts';
 import { WAITS_BUGS } from './planted/waits.ts';
 
@@ -18,4 +19,5 @@ export const PLANTED: readonly PlantedBug[] = [
   ...MONEY_BUGS,
   ...AGENTS_BUGS,
   ...SPOOL_BUGS,
+  ...STICKY_BUGS,
 ];

@@ -1,6 +1,7 @@
 /**
  * A gateway in a process of its own whose seats call a TagProvider. The driver's name says how a call is found again:
- * `openai-chat` by its tag, `openai-responses` by its id, the others not at all. It kills itself at the crash point in
+ * `openai-chat` by its tag, `openai-responses` by its id, the others not at all. A seat whose URL has the path `/threads`
+ * is one of a ThreadProvider. It kills itself at the crash point in
  * CRASH_AT. Arguments: folder and port.
  */
 import type { Driver, DriverAbilities, DriverCall, EarlierCall } from '../../src/daemons/gateway/driver.ts';
@@ -12,6 +13,7 @@ import { Secret } from '../../src/kit/secret.ts';
 import { OrchdError } from '../../src/model/errors.ts';
 import type { SeatOrder } from '../../src/model/gateway-wire.ts';
 import type { ExecutionResult } from '../../src/model/worker-wire.ts';
+import { threadDriver } from './thread-driver.ts';
 
 const FINDS: Partial<Record<SeatOrder['driver'], DriverAbilities['finds']>> = {
   'openai-chat': 'token',
@@ -55,7 +57,9 @@ async function resume(
   return { text: ((await reply.json()) as { text: string }).text, usage };
 }
 
-function driverOf({ driver, url }: SeatOrder): Driver {
+function driverOf(order: SeatOrder): Driver {
+  const { driver, url } = order;
+  if (new URL(url).pathname === '/threads') return threadDriver(order);
   const finds = FINDS[driver] ?? 'nothing';
   return {
     abilities: { finds, keepsMs: 0, cancels: 'disconnect', billsWhenCut: true },

@@ -44,7 +44,7 @@ describe('a brain with work of every sort', () => {
     assert.deepEqual([code, err], [0, '']);
     for (const line of [
       `^orchd 0\\.0\\.0 at ${brain.url}: ok, up .*, store memory, epoch 1$`,
-      '^waiting +2 of 10000 \\(1 interactive, 1 for an instant, their session or a limit\\)$',
+      '^waiting +2 of 10000 \\(1 interactive, 1 for an instant, their session, its backend or a limit\\)$',
       '^running +1$',
       '^unknown +1$',
       '^ended +0 succeeded, 0 cancelled, 1 died since the start$',

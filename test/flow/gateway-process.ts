@@ -15,6 +15,8 @@ export interface GatewayProcessOptions {
   readonly folder?: string;
   readonly crashAt?: string | undefined;
   readonly token?: string;
+  /** Any by default. */
+  readonly port?: string;
 }
 
 export class GatewayProcess {
@@ -33,8 +35,8 @@ export class GatewayProcess {
   }
 
   static async start(t: TestContext, options: GatewayProcessOptions = {}): Promise<GatewayProcess> {
-    const { folder = tempFolder(t), crashAt, token } = options;
-    const child = spawn(process.execPath, [MAIN, folder, '0'], {
+    const { folder = tempFolder(t), crashAt, token, port = '0' } = options;
+    const child = spawn(process.execPath, [MAIN, folder, port], {
       env: {
         ...process.env,
         ...(crashAt !== undefined && { CRASH_AT: crashAt }),

@@ -91,6 +91,22 @@ describe('a worker with a model', () => {
     );
   });
 
+  test('a session goes on where it was: of its next turn only what is new is evaluated', async () => {
+    const said = [{ role: 'user', content: 'Hello' }];
+    const turn = async (session_id: string) =>
+      (await ask({ messages: said, session_id, temperature: 0, max_tokens: 20 })).result;
+    for (let n = 1; n <= 3; n++) {
+      const { text, usage } = await turn('talk');
+      const evaluated = usage.prompt_tokens - (usage.cache_read_tokens ?? 0);
+      const added = `${'x'.repeat(10)}${n}`;
+      // The question, the marks of the template around it, and an end of the text that was not generated.
+      if (n > 1) assert.ok(evaluated <= added.length + 40, `${evaluated} of ${usage.prompt_tokens} tokens`);
+      said.push({ role: 'assistant', content: text }, { role: 'user', content: added });
+    }
+    const { usage } = await turn('another');
+    assert.ok(usage.prompt_tokens - (usage.cache_read_tokens ?? 0) > 80, 'another session has a sequence of its own');
+  });
+
   test('a text ends by itself', async () => {
     const { result } = await ask({ prompt: 'Hello', temperature: 1, seed: 1, max_tokens: 2000 });
     assert.equal(result.finish_reason, 'stop');

@@ -60,6 +60,7 @@ function headText(status: Status, { terminal, url, endsPerSec }: StatusTextOptio
     ['in wait', jobs.waiting ? `${jobs.waiting} for jobs below them, an instant or an answer` : ''],
     ['unknown', jobs.stale === 0 ? '' : `${jobs.stale}`],
     ['ended', totals === undefined ? '' : endedText(totals, endsPerSec)],
+    ['sessions', totals === undefined ? '' : turnsText(totals)],
   ].filter(([, text]) => text !== '');
   const lines = rows.map(([name = '', text]) => `${name.padEnd(8)} ${text}`);
   return [`orchd ${oneLine(status.version)} at ${url}: ${facts.join(', ')}`, ...lines].join('\n');
@@ -71,14 +72,23 @@ function readyText({ jobs, queue: { ready } }: Status): string {
   const parts = [
     ready.interactive > 0 ? `${ready.interactive} interactive` : '',
     ready.batch > 0 ? `${ready.batch} batch` : '',
-    parked > 0 ? `${parked} for an instant, their session or a limit` : '',
+    parked > 0 ? `${parked} for an instant, their session, its backend or a limit` : '',
   ].filter((part) => part !== '');
   return parts.length === 0 ? '' : ` (${parts.join(', ')})`;
 }
 
-function endedText(totals: NonNullable<Status['totals']>, perSec: number | undefined): string {
+type Totals = NonNullable<Status['totals']>;
+
+function endedText(totals: Totals, perSec: number | undefined): string {
   const counts = `${totals.succeeded} succeeded, ${totals.cancelled} cancelled, ${totals.dead} died since the start`;
   return perSec === undefined ? counts : `${counts}; ${perSec.toFixed(1)}/s`;
+}
+
+/** An older server does not count turns. */
+function turnsText({ turns_held: held = 0, turns_moved: moved = 0 }: Partial<Totals>): string {
+  const all = held + moved;
+  if (!(all > 0)) return '';
+  return `${held} of ${all} later turns (${Math.floor((100 * held) / all)} %) began where their conversation is`;
 }
 
 type Shown = StatusTextOptions['terminal'];

@@ -229,7 +229,9 @@ export function abandonAttempt(turn: Turn, entry: JobEntry, cause: Cause, error?
     turn.put('attempt', token, attempt, cause);
     if (entry.job.state === 'running') turn.put('job', entry.uid, lose(entry.job), cause);
   }
-  turn.noteEnd({ is: 'thread-lost', entry, backend: attempt.backend });
+  // An attempt that has certainly not run was not heard either.
+  if (cause !== 'tombstoned' && cause !== 'not-run')
+    turn.noteEnd({ is: 'thread-lost', entry, backend: attempt.backend });
   const closed = { error, ...billOfAbandoned(attempt, cause) };
   turn.put('attempt', token, abandon(attempt, turn.now, closed), cause);
 }

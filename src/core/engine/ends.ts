@@ -26,6 +26,8 @@ export function processEnds(turn: EngineTurn): void {
     }
     if (end.is === 'job') {
       settle(turn, end.entry);
+      // Its attempt may still run, or have been heard: the next turn must not go on in that thread.
+      if (end.entry.open) forgetThread(turn, end.entry, end.entry.open.backend);
       dropTree(turn, end.entry);
       noteBatchEnd(turn.batchEnds, end.entry);
       continue;

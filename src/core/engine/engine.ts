@@ -40,6 +40,10 @@ export interface EngineParts {
   readonly random: () => number;
 }
 
+/** Backends that come together are known before jobs are placed: a conversation then finds the one that has heard it. */
+const isBackendNews = (event: EngineEvent | undefined): boolean =>
+  event?.type === 'backend' || event?.type === 'backend-free';
+
 export class Engine implements EngineView {
   readonly state: State;
   readonly queue: Queue;
@@ -64,11 +68,11 @@ export class Engine implements EngineView {
   steps(events: readonly EngineEvent[], now: number): Steps {
     const turn = new EngineTurn(this.#context, now);
     const replies: Reply[] = [];
-    for (const event of events) {
+    for (const [at, event] of events.entries()) {
       replies.push(handle(turn, event));
       processEnds(turn);
       if (this.state.pauses.isUnsettled) settlePauses(turn);
-      schedule(turn);
+      if (!isBackendNews(event) || !isBackendNews(events[at + 1])) schedule(turn);
     }
     plan(turn);
     processEnds(turn);

@@ -77,6 +77,13 @@ export interface HeardThread extends HeardMessages {
   readonly id: string;
 }
 
+export interface OfferedConversation {
+  /** A secret of the session. Hashes of what threads have heard begin with it (model/heard.ts), and mean nothing without. */
+  readonly seed: string;
+  /** What this backend has of the session. */
+  readonly thread: SessionThread | undefined;
+}
+
 /** How an execution ended, as reported by its backend. */
 export type Outcome =
   | ({
@@ -144,8 +151,8 @@ export interface Offer {
   readonly payloadText: string;
   /** What the job goes on with after a wait. */
   readonly waited?: Waited | undefined;
-  /** What this backend has of the job's session. */
-  readonly thread?: SessionThread | undefined;
+  /** Of a job whose session may go on in a thread of the backend. */
+  readonly conversation?: OfferedConversation | undefined;
   readonly attempt: number;
   /**
    * The registry of the executor when the attempt was recorded. An executor with another registry answers `busy`: the

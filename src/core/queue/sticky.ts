@@ -67,8 +67,11 @@ export class StickyLists {
   readonly #ready = new Set<StickyList>();
   /** Lists whose backend may not be usable any more. */
   readonly #lost = new Set<StickyList>();
-  /** The instant at which a job first waited here, for its present attempt: coming back does not start its time anew. */
-  readonly #since = new WeakMap<JobEntry, { readonly attempt: number; at: number }>();
+  /**
+   * The instant at which a job first waited here, for its present try: coming back does not start its time anew, nor does
+   * an attempt that used up no try because its backend was busy or turned it away.
+   */
+  readonly #since = new WeakMap<JobEntry, { readonly tries: number; at: number }>();
 
   get size(): number {
     return this.#waits.size;
@@ -90,7 +93,12 @@ export class StickyLists {
   /** The instant from which the time of a job counts that begins to wait, or has waited here before. */
   since(entry: JobEntry, now: number): number {
     const known = this.#since.get(entry);
-    return known?.attempt === entry.job.attempt ? known.at : now;
+    return known?.tries === entry.job.tries ? known.at : now;
+  }
+
+  /** Whether a job has waited here for a while, for its present try. */
+  hasWaited(entry: JobEntry, now: number): boolean {
+    return this.since(entry, now) < now;
   }
 
   add(entry: JobEntry, backend: BackendEntry, until: number, now: number): void {
@@ -100,7 +108,7 @@ export class StickyLists {
       list = new StickyList(backend);
       this.#lists.set(name, list);
     }
-    this.#since.set(entry, { attempt: entry.job.attempt, at: this.since(entry, now) });
+    this.#since.set(entry, { tries: entry.job.tries, at: this.since(entry, now) });
     const wait = new StickyWait(entry, list, until);
     this.#waits.set(entry, wait);
     list.jobs.push(wait);

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EngineKit, type Fields, SETTINGS, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import {
+  backendInfo,
+  EngineKit,
+  type Fields,
+  SETTINGS,
+  SUCCESS,
+  TURNED_AWAY,
+} from '../../../test/fakes/engine-kit.ts';
 import { causeText } from '../../model/causes.ts';
+import type { TurnedAway } from '../ports/backend.ts';
 import type { EngineSettings } from '../settings.ts';
 import { explain } from './explain.ts';
 
@@ -107,6 +115,43 @@ describe('[FANO-7] a turn whose seat is busy', () => {
     }
     kit.pass(SERVICE_MS);
     assert.equal(seatOf(kit, 's2'), 'b');
+  });
+
+  test('does not begin to wait anew when the seat turns it away, however often', () => {
+    const kit = waiting();
+    kit.end('other', SUCCESS);
+    let rounds = 0;
+    for (; seatOf(kit, 's2') === 'a' && rounds < 40; rounds++) {
+      kit.accept('s2');
+      kit.end('s2', { ...(TURNED_AWAY as TurnedAway), retryAfterMs: SERVICE_MS });
+      if (kit.state('s2') === 'queued') assert.equal(why(kit, 's2'), 'sticky');
+      kit.pass(SERVICE_MS);
+    }
+    assert.deepEqual([seatOf(kit, 's2'), rounds > 5 && rounds <= 11], ['b', true], `after ${rounds} rounds`);
+  });
+
+  test('does not wait if it runs beside the other turns, which go on in the thread', () => {
+    assert.equal(seatOf(waiting({}, { parallel: true }), 's2'), 'b');
+  });
+
+  test('finds its seat when all seats come back at once, whichever is the first', () => {
+    const kit = new EngineKit();
+    for (const name of ['a', 'b', 'c']) kit.backend(name);
+    const seat = say(kit, 's1', 's');
+    const news = (names: readonly string[], outage: string | undefined): void =>
+      void kit.engine.steps(
+        names.map((name) => ({ type: 'backend', info: backendInfo(name, { outage }) })),
+        kit.now,
+      );
+    for (const first of ['a', 'b', 'c']) {
+      const names = [first, ...['a', 'b', 'c'].filter((name) => name !== first)];
+      news(names, 'away');
+      kit.submit(`s-${first}`, { session_id: 's' });
+      news(names, undefined);
+      assert.equal(seatOf(kit, `s-${first}`), seat);
+      kit.accept(`s-${first}`);
+      kit.end(`s-${first}`, { ok: true, result: '"said"', thread: threadOn(seat) });
+    }
   });
 
   test('is not lost with the seat: it goes anywhere when the seat goes away', () => {

@@ -27,7 +27,9 @@ export function holderOf(
   entry: JobEntry,
   now: number,
 ): Holder | undefined {
-  if (entry.ask.spec.session_id === undefined || !policy.enabled || policy.price === 0) return undefined;
+  const { session_id: session, parallel } = entry.ask.spec;
+  // Jobs that run beside others of their session do not go on in threads.
+  if (session === undefined || parallel || !policy.enabled || policy.price === 0) return undefined;
   const latest = threadsOf(state, entry)?.at(-1);
   if (latest?.thread === undefined) return undefined;
   const backend = queue.fleet.backends.get(latest.backend);

@@ -88,7 +88,7 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
     if (reroute) return reroute;
     switch (start.is) {
       case 'go':
-        return claimOf(queue, next, start);
+        return claimOf(queue, next, start, now);
       case 'never':
         return { is: 'never', entry, error: start.error };
       case 'held':
@@ -143,12 +143,15 @@ function claimOf(
   queue: Queue,
   { lane, entry, pick }: NextJob,
   start: Extract<Start, { is: 'go' }>,
+  now: number,
 ): Decision {
   const { backend, bill, reason } = start;
   if (pick) lane.take(pick);
   else queue.takeSticky(entry);
   if (entry.ask.spec.priority === 'interactive') passOver(backend, lane);
-  const cause: Cause = pick ? causeOf(pick, reason) : { is: 'claim', pick: 'sticky', place: reason };
+  const isOfConversation = reason === 'context' || reason === 'moved';
+  const place = isOfConversation && queue.sticky.hasWaited(entry, now) ? `${reason}-after-wait` : reason;
+  const cause: Cause = pick ? causeOf(pick, place) : { is: 'claim', pick: 'sticky', place };
   return { is: 'claim', entry, backend, bill, cause };
 }
 

@@ -1,6 +1,7 @@
 /** An execution on a worker or another executor: its event log, its abort signal and its outcome. */
 import type { Clock } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
+import type { HeardMessages } from '../../model/heard.ts';
 import type {
   EndEvent,
   ErrorEvent,
@@ -22,6 +23,8 @@ export interface CallRecord {
   readonly tag: string;
   /** The longest time of the call. */
   readonly timeoutMs: number;
+  /** What the thread of the call has heard with this request, without the answer, if the caller wants to know. */
+  readonly heard?: HeardMessages | undefined;
 }
 
 /** What an earlier process has left of an execution. */

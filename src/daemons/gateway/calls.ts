@@ -2,7 +2,7 @@
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { answerOf, heard, messagesOf, NOTHING_HEARD } from '../../model/heard.ts';
+import { answerOf, heard } from '../../model/heard.ts';
 import type { ExecutionResult } from '../../model/worker-wire.ts';
 import type { RunContext } from '../execution/engine.ts';
 import type { CallRecord, Execution } from '../execution/execution.ts';
@@ -30,9 +30,7 @@ export class SeatCalls implements Runner {
   }
 
   run(request: InferenceRequest, context: RunContext, execution: Execution): Promise<ExecutionResult> {
-    return this.#call(execution, context, async (driver, call) =>
-      withHeard(request, await driver.run({ ...call, request })),
-    );
+    return this.#call(execution, context, (driver, call) => driver.run({ ...call, request }));
   }
 
   /** Waits for a call of an earlier process; makes no new one. Its time begins anew: the gateway may have been away. */
@@ -59,7 +57,7 @@ export class SeatCalls implements Runner {
         keepId: (id) => kept.keepId(execution, id),
       });
       seats.find(record.seat)?.taken();
-      return result;
+      return withHeard(record, result);
     } catch (error) {
       throw this.#noted(error, record.seat);
     } finally {
@@ -84,11 +82,10 @@ export class SeatCalls implements Runner {
 }
 
 /** Adds what the thread of the answer has heard by now, so that the next request need not repeat it. */
-function withHeard({ heard: before, body }: InferenceRequest, result: ExecutionResult): ExecutionResult {
+function withHeard({ heard: asked }: CallRecord, result: ExecutionResult): ExecutionResult {
   const { thread_id: thread, text } = result;
-  if (thread === undefined || text === undefined) return result;
-  const messages = [...messagesOf(body), answerOf(text)];
-  return { ...result, heard: heard(before ?? NOTHING_HEARD, messages) };
+  if (!asked || thread === undefined || text === undefined) return result;
+  return { ...result, heard: heard(asked, [answerOf(text)]) };
 }
 
 const callOf = ({ model, tag, timeoutMs }: CallRecord): Pick<Call, 'model' | 'tag' | 'timeoutMs'> => ({

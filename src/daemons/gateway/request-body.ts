@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { checker } from '../../kit/check.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { SeatOrder } from '../../model/gateway-wire.ts';
+import type { HeardMessages } from '../../model/heard.ts';
 import { ExecuteRequest } from '../../model/worker-wire.ts';
 import type { CallRecord } from '../execution/execution.ts';
 
@@ -44,10 +45,17 @@ export interface CallSource {
   readonly token: string;
   readonly model: string | undefined;
   readonly timeoutMs: number;
+  readonly heard?: HeardMessages | undefined;
 }
 
-export function callRecord({ seat, owner, token, model, timeoutMs }: CallSource): CallRecord {
+export function callRecord({ seat, owner, token, model, timeoutMs, heard }: CallSource): CallRecord {
   // Tokens may have any length and characters; providers take a short and plain name.
   const tag = createHash('sha256').update(`${owner}/${token}`).digest('base64url').slice(0, 32);
-  return { seat: seat.name, model: modelOf(seat, model), tag: `orchd-${tag}`, timeoutMs };
+  return {
+    seat: seat.name,
+    model: modelOf(seat, model),
+    tag: `orchd-${tag}`,
+    timeoutMs,
+    ...(heard && { heard }),
+  };
 }

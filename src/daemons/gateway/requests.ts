@@ -10,6 +10,7 @@ import {
   type RequestState,
   type SubmitImmediate,
 } from '../../model/gateway-wire.ts';
+import { heard, messagesOf } from '../../model/heard.ts';
 import { traceparentIn } from '../../model/trace.ts';
 import {
   type CancelReply,
@@ -68,6 +69,9 @@ export class Requests {
     const seat = known ? seats.find(body.backend) : seats.get(body.backend);
     const jobId = body.job_id ?? token.slice(0, MAX_JOB_ID_CHARS);
     const work = bodyOf({ payload: body.payload, jobId, threadId: body.thread_id });
+    // In a thread that the payload names, more may have been said than the caller tells.
+    const { thread_id: named = null } = work as { readonly thread_id?: unknown };
+    const before = named === null ? body.heard : undefined;
     const timeoutMs = Math.min(body.timeout_ms ?? Number.MAX_VALUE, seats.order?.timeout_ms ?? 1);
     try {
       const execution = executions.begin({
@@ -75,11 +79,18 @@ export class Requests {
         token,
         registry: textOf(headers[REGISTRY_HEADER]),
         hash: textOf(headers[HASH_HEADER]),
-        request: { ...readInferenceRequest(work, 'any'), heard: body.heard },
+        request: { ...readInferenceRequest(work, 'any'), heard: before },
         traceparent: traceparentIn(headers),
         call:
           seat && !known
-            ? callRecord({ seat: seat.order, owner, token, model: work.model, timeoutMs })
+            ? callRecord({
+                seat: seat.order,
+                owner,
+                token,
+                model: work.model,
+                timeoutMs,
+                heard: before && heard(before, messagesOf(work)),
+              })
             : undefined,
       });
       await memory.pending(owner, token);

@@ -52,12 +52,18 @@ export async function generate(
   const { tokens, answer } = prompt
     ? { tokens: prompt, answer: await complete(generation, prompt) }
     : await respondToChat(generation);
-  const { usedOutputTokens } = sequence.tokenMeter.diff(before);
+  const { usedInputTokens, usedOutputTokens } = sequence.tokenMeter.diff(before);
+  // The rest of the prompt is what the sequence held already from an earlier request.
+  const held = Math.max(0, tokens.length - usedInputTokens);
   return {
     text: answer.text,
     finish_reason: finishOf(answer),
     ...(answer.calls.length > 0 && { tool_calls: [...answer.calls] }),
-    usage: { prompt_tokens: tokens.length, completion_tokens: usedOutputTokens },
+    usage: {
+      prompt_tokens: tokens.length,
+      completion_tokens: usedOutputTokens,
+      ...(held > 0 && { cache_read_tokens: held }),
+    },
   };
 }
 

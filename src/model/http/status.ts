@@ -67,6 +67,10 @@ const Totals = Type.Object(
     succeeded: count('Jobs that have succeeded'),
     cancelled: count('Jobs that were cancelled'),
     dead: count('Jobs that have died'),
+    turns_held: count('Starts of jobs of sessions on a backend that had heard the conversation'),
+    turns_moved: count(
+      'Starts of jobs of sessions on another backend than those that had heard the conversation',
+    ),
   },
   {
     description:
@@ -91,7 +95,7 @@ export const Status = answerObject('Status', {
         { interactive: count('Of this class'), batch: count('Of this class') },
         {
           description:
-            'Waiting jobs that could run now, of all tenants, by class; the other waiting jobs wait for an instant, for their session or at a limit. Only for callers of the default tenant',
+            'Waiting jobs that could run now, of all tenants, by class; the other waiting jobs wait for an instant, for their session, for the backend with their conversation or at a limit. Only for callers of the default tenant',
         },
       ),
     ),

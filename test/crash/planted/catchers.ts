@@ -67,6 +67,11 @@ export const CATCHERS = {
   spoolBackend: {
     args: ['--test', '--test-name-pattern=the brain decides', 'test/flow/spool-backend.test.ts'],
   },
+  /** Conversations on seats that keep threads, without kills. */
+  threads: {
+    args: ['--test', '--test-name-pattern=the metrics say so .journal', 'test/flow/sticky.test.ts'],
+  },
+  affinity: { args: ['src/core/scheduling/affinity.test.ts'] },
   spoolPaused: spool('pairs', 'an agent that is taken for dead, and those who go on'),
 } as const satisfies Record<string, Catcher>;
 

@@ -1,0 +1,21 @@
+/** Conversations that stay on their backends. */
+import type { PlantedBug } from './catchers.ts';
+
+export const STICKY_BUGS: readonly PlantedBug[] = [
+  {
+    name: 'the hash of a thread is taken over what was sent instead of what was heard',
+    file: 'src/daemons/gateway/calls.ts',
+    find: '  return { ...result, heard: heard(asked, [answerOf(text)]) };\n',
+    replace: '  return { ...result, heard: text === "" ? heard(asked, [answerOf(text)]) : asked };\n',
+    catcher: 'threads',
+    says: /what https:\S+ has heard of c\d+/,
+  },
+  {
+    name: 'a parked sticky job is never woken when its seat goes away',
+    file: 'src/core/queue/sticky.ts',
+    find: '    return this.#lost.size > 0;\n',
+    replace: '    return this.#lost.size > 1e9;\n',
+    catcher: 'affinity',
+    says: /✖ is not lost with the seat/,
+  },
+];
