@@ -1,5 +1,5 @@
-/** Modules with real processes on a brain in this process. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+/** Modules with real processes on a brain in this process, in memory unless a test brings another one. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -7,6 +7,7 @@ import { Modules } from '../../src/adapters/modules/modules.ts';
 import { moduleSettings } from '../../src/adapters/modules/settings.ts';
 import { FunctionBackend } from '../../src/backends/local/functions.ts';
 import type { ModuleConfig } from '../../src/config/modules.ts';
+import type { Backend } from '../../src/core/ports/backend.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import type { ModuleView } from '../../src/model/http/modules.ts';
@@ -38,13 +39,17 @@ export class ModuleSite {
   readonly #t: TestContext;
   /** The configuration of the brain, as YAML text. */
   config = '';
+  /** Starts the brain. */
+  brain = async (backends: readonly Backend[]): Promise<Orchestrator> => {
+    const { orchestrator } = await memoryBrain(this.#t, { backends, config: this.config }, this.medium);
+    return orchestrator;
+  };
   orchestrator!: Orchestrator;
   modules!: Modules;
 
   constructor(t: TestContext) {
     this.#t = t;
     this.folder = mkdtempSync(join(tmpdir(), 'orchd-modules-'));
-    mkdirSync(join(this.folder, 'data'));
   }
 
   path(name: string): string {
@@ -68,18 +73,14 @@ export class ModuleSite {
     const env = realEnv();
     const types = { work: async (payload: unknown) => ({ of: payload }) };
     const backends = [new FunctionBackend(env, { name: 'local', slots: 100, types })];
-    ({ orchestrator: this.orchestrator } = await memoryBrain(
-      this.#t,
-      { backends, config: this.config },
-      this.medium,
-    ));
+    this.orchestrator = await this.brain(backends);
     this.modules = new Modules(
       {
         env,
         logger: createLogger({ write: () => undefined, now: () => 0 }),
         orchestrator: this.orchestrator,
         observer: this.tally,
-        folder: this.path('data'),
+        folder: this.folder,
       },
       moduleSettings(configs),
     );

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { type ModuleSite, moduleSite, until } from '../../../test/fakes/module-kit.ts';
 
@@ -19,9 +19,6 @@ export async function handle(job) {
   appendFileSync(${JSON.stringify(site.path('handled'))}, job.key + '\\n');
 }`;
 
-const markOf = (site: ModuleSite, name: string): { below: number; above: number[] } =>
-  JSON.parse(readFileSync(site.path(`data/${name}.json`), 'utf8'));
-
 test('the end of each job is handled, with its result, and that is remembered over a restart', async (t) => {
   const site = moduleSite(t);
   const source = counted(
@@ -33,8 +30,8 @@ test('the end of each job is handled, with its result, and that is remembered ov
   await site.start(config);
   await until(() => site.view('handler').handled === 300);
   assert.equal(new Set(keysIn(site.path('handled'))).size, 300);
-  const { below, above } = markOf(site, 'handler');
-  assert.ok(below > 0 && above.length < 300, 'the file is made smaller');
+  const ranges = await site.orchestrator.moduleMarks.read('handler');
+  assert.ok(ranges.length < 300, `the record is kept short: ${ranges.length} ranges`);
   assert.equal(site.view('handler').handle_error, undefined);
   await site.stop();
   const before = keysIn(site.path('handled')).length;
@@ -118,16 +115,4 @@ test('handle_argv of a command gets the end on standard input, until it returns 
   assert.deepEqual(more, []);
   const { key, state, result } = JSON.parse(line) as { key: string; state: string; result: unknown };
   assert.deepEqual([key, state, result], ['c', 'succeeded', { of: 'p' }]);
-});
-
-test('a mark that is damaged or of another form counts as none: everything is handled again', async (t) => {
-  const site = moduleSite(t);
-  const config = site.file('damaged', counted(site, 2));
-  await site.start(config);
-  await until(() => site.view('damaged').handled === 2);
-  await site.stop();
-  appendFileSync(site.path('data/damaged.json'), 'x');
-  await site.start(config);
-  await until(() => site.view('damaged').handled === 2);
-  assert.equal(keysIn(site.path('handled')).length, 4);
 });

@@ -2,7 +2,6 @@
  * Hands the ends of a module's jobs to its `handle`, each at least once: one after the other, and again after a
  * failure. What ended while no brain ran is found by the tag of the module, after its mark.
  */
-import { join } from 'node:path';
 import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
@@ -11,7 +10,7 @@ import { taggedJobs } from '../../runtime/tagged-jobs.ts';
 import { type EndHandler, type EndText, endHandler, type HandleOutcome } from './end-handler.ts';
 import { HandledMark } from './handled-mark.ts';
 import { type ModuleParts, RETRY } from './parts.ts';
-import { MODULE_TAG } from './proposal.ts';
+import { MODULE_TAG, principalOf } from './proposal.ts';
 import type { ModuleSettings } from './settings.ts';
 
 /** Ends beyond this are found again by the mark, once these are handled. */
@@ -98,6 +97,9 @@ export class Handling {
         this.#pending.delete(n);
         if (!(await this.#handle(mark, n, jobId))) return false;
       }
+      // Jobs without room in the mark were passed over.
+      if (this.#isBehind)
+        await this.#failed('too many jobs have ended while older ones of the module have not');
       return true;
     }
     await this.#handler.rest();
@@ -106,10 +108,14 @@ export class Handling {
   }
 
   async #openMark(): Promise<HandledMark> {
-    const { env, folder, orchestrator } = this.#parts;
+    const { reads, moduleMarks } = this.#parts.orchestrator;
     const { name } = this.#settings;
-    this.#mark ??= await HandledMark.open(env, join(folder, `${name}.json`), (n, limit) =>
-      taggedJobs(orchestrator.reads, { [MODULE_TAG]: name }, n, limit),
+    this.#mark ??= new HandledMark(
+      {
+        jobsAfter: (n, limit) => taggedJobs(reads, { [MODULE_TAG]: name }, n, limit),
+        write: (ranges) => moduleMarks.write(name, ranges, principalOf(name)),
+      },
+      await moduleMarks.read(name),
     );
     return this.#mark;
   }
@@ -122,10 +128,9 @@ export class Handling {
   }
 
   async #handle(mark: HandledMark, n: number, jobId: string): Promise<boolean> {
-    if (mark.isFull) await mark.compact();
-    if (mark.isFull) {
-      this.#later(n, jobId);
-      await this.#failed('too many jobs have ended while an older one of the module has not');
+    if (!(await mark.hasRoomFor(n))) {
+      // The mark finds it again.
+      this.#isBehind = true;
       return true;
     }
     const outcome = await this.#call(jobId);
@@ -139,8 +144,8 @@ export class Handling {
     }
     this.#failures = 0;
     this.problem = undefined;
-    this.handled++;
     await mark.add(n);
+    this.handled++;
     return true;
   }
 
