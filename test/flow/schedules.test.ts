@@ -90,9 +90,12 @@ onStores('each tick is one job, over restarts and while no brain is there', LAST
     // In the middle of the ticks that are due, and of others at their end.
     if (round % 2 === 0) await decidedTo(orchestrator, 's', floor(clock.now));
     await ticker.stop();
+    const decided = await orchestrator.reads.schedules.records();
     await orchestrator.stop();
     clock.pass(5000);
     orchestrator = await start(t, { data, backends: [] });
+    const known = await orchestrator.reads.schedules.records();
+    assert.deepEqual(known, decided, 'ticks that were decided stay decided');
   }
   await ticking(t, orchestrator, clock);
   await decidedTo(orchestrator, 's', floor(clock.now));

@@ -53,6 +53,19 @@ test('the end of each job is handled, with its result, and that is remembered ov
   assert.equal(keysIn(site.path('handled')).length, before);
 });
 
+test('the mark is written after the handling of an end, never before', async (t) => {
+  const site = moduleSite(t);
+  const [begun, done] = [site.path('begun'), site.path('done')].map((path) => JSON.stringify(path));
+  const wait = `writeFileSync(${begun}, ''); while (!existsSync(${done})) await new Promise((resolve) => setTimeout(resolve, 10));`;
+  await site.start(site.file('slow', counted(site, 1, wait)));
+  await until(() => existsSync(site.path('begun')));
+  const marked = (): Promise<unknown> => site.orchestrator.moduleMarks.read('slow');
+  assert.deepEqual(await marked(), [], 'nothing is marked while handle still runs');
+  writeFileSync(site.path('done'), '');
+  await until(() => site.view('slow').handled === 1);
+  assert.notDeepEqual(await marked(), []);
+});
+
 test('what ended while no module ran is handled by the next start', async (t) => {
   const site = moduleSite(t);
   const scanOnly = site.file(

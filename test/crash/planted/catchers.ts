@@ -67,6 +67,12 @@ export const CATCHERS = {
   spoolBackend: {
     args: ['--test', '--test-name-pattern=the brain decides', 'test/flow/spool-backend.test.ts'],
   },
+  moduleMark: {
+    args: ['--test', '--test-name-pattern=the mark is written', 'src/adapters/modules/handling.test.ts'],
+  },
+  scheduleTicks: {
+    args: ['--test', '--test-name-pattern=each tick is one job.*journal', 'test/flow/schedules.test.ts'],
+  },
   spoolPaused: spool('pairs', 'an agent that is taken for dead, and those who go on'),
 } as const satisfies Record<string, Catcher>;
 
