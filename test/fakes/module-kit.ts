@@ -22,8 +22,9 @@ const POLL_MS = 20;
 /** Asks until the answer is there; nothing announces what processes do. */
 export async function until<T>(
   look: () => T | undefined | false | Promise<T | undefined | false>,
+  moreMs = 0,
 ): Promise<T> {
-  const late = Date.now() + PATIENCE_MS;
+  const late = Date.now() + PATIENCE_MS + moreMs;
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
