@@ -9,6 +9,7 @@ import { poll } from '../../kit/poll.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { identityOf, type ProcessIdentity, signal } from '../../kit/process/identity.ts';
 import { type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
+import { lowerPriority } from '../../kit/process/priority.ts';
 import { within } from '../../kit/within.ts';
 import type { ModuleSettings } from './settings.ts';
 
@@ -20,6 +21,8 @@ const CLEAN_UP = { everyMs: 10, atMostMs: 5000 };
 /** Output that a process without the mark still holds open is closed after this; until then what is left is read. */
 const CLOSE_MS = 30_000;
 const LAST_WORDS_MS = 1000;
+/** Where all cores are taken, the brain and its executors come before modules. */
+const NICENESS = 10;
 
 /** The mark of a module's processes; `scope` is different for each data folder of a machine. */
 export const moduleMark = (scope: string, name: string, what: 'scan' | 'handle'): Mark => ({
@@ -58,6 +61,7 @@ export class ModuleProcess {
     });
     this.#child = child;
     this.#leader = child.pid === undefined ? undefined : identityOf(child.pid);
+    if (child.pid !== undefined) lowerPriority(child.pid, NICENESS);
     const [stdin, stdout, stderr, channel] = child.stdio as unknown as Streams;
     this.input = stdin;
     this.output = isFile ? channel : stdout;
