@@ -100,11 +100,11 @@ export class ModuleSite {
   }
 
   /** The module once it has ended so many scans. */
-  scanned(name: string, scans = 1): Promise<ModuleView> {
+  scanned(name: string, scans = 1, moreMs = 0): Promise<ModuleView> {
     return until(() => {
       const view = this.view(name);
       return view.scans >= scans && view.state !== 'scanning' && view;
-    });
+    }, moreMs);
   }
 
   /** The ids of all jobs. */

@@ -95,6 +95,7 @@ test('an end that cannot be handled is tried again, and the others go first', as
   assert.deepEqual(keysIn(site.path('handled')).sort(), ['k1', 'k2']);
   await until(() => site.view('partly').handle_error !== undefined);
   assert.match(site.view('partly').handle_error ?? '', /: not now$/);
+  assert.equal(site.view('partly').handle_error_code, 'MODULE_FAILED');
   writeFileSync(site.path('repaired'), '');
   await until(() => site.view('partly').handled === 3);
   const { handle_error, pending } = site.view('partly');
@@ -110,7 +111,7 @@ test('a handle that hangs, dies or prints harms no other job', async (t) => {
     4,
     `console.log('said'); ${once('k0', 'while (true);')} ${once('k1', 'process.exit(0);')} ${once('k2', 'process.kill(process.pid, "SIGKILL"); await new Promise(() => {});')}`,
   );
-  await site.start(site.file('fragile', source, { timeout_sec: 1 }));
+  await site.start(site.file('fragile', source, { timeout_sec: 5 }));
   await until(() => site.view('fragile').handled === 4);
   assert.deepEqual(keysIn(site.path('handled')).sort(), ['k0', 'k1', 'k2', 'k3']);
 });

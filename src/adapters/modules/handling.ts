@@ -16,6 +16,9 @@ import type { ModuleSettings } from './settings.ts';
 /** Ends beyond this are found again by the mark, once these are handled. */
 const MAX_PENDING = 10_000;
 
+const noRoom = (): OrchdError =>
+  new OrchdError('QUEUE_FULL', 'too many jobs have ended while older ones of the module have not');
+
 export class Handling {
   readonly #parts: ModuleParts;
   readonly #settings: ModuleSettings;
@@ -26,12 +29,14 @@ export class Handling {
   #mark: HandledMark | undefined;
   /** Whether jobs may have ended that are not in `pending`. */
   #isBehind = true;
+  /** Whether an end waits for room in the mark. */
+  #hasPassedOver = false;
   #wake: () => void = () => undefined;
   #unsubscribe: Cancel = () => undefined;
   #failures = 0;
   handled = 0;
   /** Why the last call failed; undefined after one that worked. */
-  problem: string | undefined;
+  problem: OrchdError | undefined;
 
   constructor(parts: ModuleParts, settings: ModuleSettings, signal: AbortSignal) {
     this.#parts = parts;
@@ -59,7 +64,7 @@ export class Handling {
         if (!(await this.#step())) break;
       } catch (error) {
         this.#isBehind = true;
-        await this.#failed(toOrchdError(error).message);
+        await this.#failed(toOrchdError(error));
       }
     }
     this.#unsubscribe();
@@ -92,14 +97,13 @@ export class Handling {
     }
     if (this.#isBehind) {
       this.#isBehind = false;
+      this.#hasPassedOver = false;
       for await (const { n, jobId } of mark.unhandled()) {
         if (this.#signal.aborted) return true;
         this.#pending.delete(n);
         if (!(await this.#handle(mark, n, jobId))) return false;
       }
-      // Jobs without room in the mark were passed over.
-      if (this.#isBehind)
-        await this.#failed('too many jobs have ended while older ones of the module have not');
+      if (this.#hasPassedOver) await this.#failed(noRoom());
       return true;
     }
     await this.#handler.rest();
@@ -131,6 +135,7 @@ export class Handling {
     if (!(await mark.hasRoomFor(n))) {
       // The mark finds it again.
       this.#isBehind = true;
+      this.#hasPassedOver = true;
       return true;
     }
     const outcome = await this.#call(jobId);
@@ -139,7 +144,8 @@ export class Handling {
     this.#parts.observer.handled(this.#settings.name, outcome.is === 'handled' ? 'ok' : 'failed');
     if (outcome.is === 'failed') {
       this.#later(n, jobId);
-      await this.#failed(`job ${jobId}: ${outcome.why}`);
+      const { code, message } = outcome.why;
+      await this.#failed(new OrchdError(code, `job ${jobId}: ${message}`));
       return true;
     }
     this.#failures = 0;
@@ -169,7 +175,7 @@ export class Handling {
     }
   }
 
-  async #failed(problem: string): Promise<void> {
+  async #failed(problem: OrchdError): Promise<void> {
     const { env, logger } = this.#parts;
     if (this.#failures++ === 0)
       logger.warn('a module did not handle the end of a job', { actor: this.#settings.name });

@@ -11,6 +11,7 @@ import { identityOf, type ProcessIdentity, signal } from '../../kit/process/iden
 import { type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
 import { lowerPriority } from '../../kit/process/priority.ts';
 import { within } from '../../kit/within.ts';
+import { OrchdError } from '../../model/errors.ts';
 import type { ModuleSettings } from './settings.ts';
 
 /** Enough for the message of V8 about memory, which a long native stack follows. */
@@ -22,7 +23,11 @@ const CLEAN_UP = { everyMs: 10, atMostMs: 5000 };
 const CLOSE_MS = 30_000;
 const LAST_WORDS_MS = 1000;
 /** Where all cores are taken, the brain and its executors come before modules. */
-const NICENESS = 10;
+const NICENESS = 5;
+
+/** The error of a module that is ended because it takes too long. */
+export const tooLate = (what: string, timeoutMs: number): OrchdError =>
+  new OrchdError('MODULE_TIMEOUT', `${what} took longer than ${timeoutMs / 1000} s (timeout_sec)`);
 
 /** The mark of a module's processes; `scope` is different for each data folder of a machine. */
 export const moduleMark = (scope: string, name: string, what: 'scan' | 'handle'): Mark => ({
@@ -36,7 +41,7 @@ export class ModuleProcess {
   readonly input: Writable;
   readonly output: Readable;
   /** Resolves when it, and all that it started, has ended: why it failed, or undefined. */
-  readonly ended: Promise<string | undefined>;
+  readonly ended: Promise<OrchdError | undefined>;
   readonly #env: Env;
   readonly #mark: Mark;
   readonly #child: ChildProcess;
@@ -45,7 +50,7 @@ export class ModuleProcess {
   readonly #said: Promise<unknown>;
   #tail = '';
   /** Set once the brain has ended it; `why` is undefined where that is no failure. */
-  #killed: { readonly why: string | undefined } | undefined;
+  #killed: { readonly why: OrchdError | undefined } | undefined;
 
   constructor(env: Env, settings: ModuleSettings, argv: readonly string[], mark: Mark) {
     this.#env = env;
@@ -77,7 +82,7 @@ export class ModuleProcess {
   }
 
   /** Ends it with everything that it has started. `why` is the failure that `ended` reports; none if undefined. */
-  kill(why: string | undefined): void {
+  kill(why: OrchdError | undefined): void {
     this.#killed ??= { why };
     signalMarked(this.#mark, this.#leader, 'SIGKILL');
   }
@@ -86,7 +91,7 @@ export class ModuleProcess {
     return this.#killed !== undefined;
   }
 
-  async #end(): Promise<string | undefined> {
+  async #end(): Promise<OrchdError | undefined> {
     const exit = await this.#exit();
     // The id of the group is not used again while one of its members is alive.
     if (this.#child.pid !== undefined) signal(-this.#child.pid, 'SIGKILL');
@@ -98,9 +103,10 @@ export class ModuleProcess {
     else cancel();
     if (this.#killed) return this.#killed.why;
     if (exit === 'ok') return undefined;
-    if (/heap out of memory/.test(this.#tail)) return 'it ran out of memory (memory_mb)';
+    if (/heap out of memory/.test(this.#tail))
+      return new OrchdError('MODULE_OUT_OF_MEMORY', 'it ran out of memory (memory_mb)');
     const said = this.#tail.trim().split('\n').at(-1)?.slice(0, MAX_MESSAGE_CHARS);
-    return said ? `${exit}: ${said}` : exit;
+    return new OrchdError('MODULE_FAILED', said ? `${exit}: ${said}` : exit);
   }
 
   #exit(): Promise<string> {
