@@ -1,19 +1,6 @@
 /** The catalogue of all errors that a caller can see. Codes are never renamed or reused; docs/errors.md is generated. */
+import { type CatalogueEntry, entry } from './error-entry.ts';
 import type { Reason, TurnedAwayReason } from './reasons.ts';
-
-interface CatalogueEntry {
-  readonly status: number;
-  readonly retriable: boolean;
-  readonly meaning: string;
-  readonly next: string;
-}
-
-const entry = (status: number, retriable: boolean, meaning: string, next: string): CatalogueEntry => ({
-  status,
-  retriable,
-  meaning,
-  next,
-});
 
 export const ERRORS = {
   ADMISSION_REJECT: entry(
@@ -331,12 +318,7 @@ export const ERRORS = {
     'A module has ended with an error, or could not be started.',
     'Repair the module: `orchd modules` shows what it said. It is tried again by itself.',
   ),
-  MODULE_TIMEOUT: entry(
-    504,
-    true,
-    'A module took longer than its timeout_sec, and was ended.',
-    'Raise timeout_sec of the module, or have it do less at a time.',
-  ),
+  MODULE_TIMEOUT: entry(504, true, 'A module took longer than its timeout_sec.', 'Raise it, or do less.'),
   MODULE_OUT_OF_MEMORY: entry(
     507,
     true,

@@ -120,11 +120,8 @@ export class Orchestrator extends Service {
       failed: (error) => this.#failed(error),
     });
     const sessionArchive = new SessionArchive({ ...parts, engine: this.#engine, loop: this.#loop });
-    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, {
-      sessionArchive,
-      logger,
-      bodies: this.#bodies,
-    });
+    const purged = { sessionArchive, logger, bodies: this.#bodies };
+    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, purged);
     this.#observed = observedStateOf(this.#engine);
     const shared = {
       divergence: Divergence.of(store, logger, this.#loop),
@@ -155,8 +152,8 @@ export class Orchestrator extends Service {
     this.#waitStates = new WaitStates({ ...shared, logger });
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
-    ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
-    this.moduleMarks = commands.moduleMarks;
+    ({ pools: this.pools, limits: this.limits } = commands);
+    ({ prices: this.prices, moduleMarks: this.moduleMarks } = commands);
     this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
     this.#sources = new Sources({ ...shared, sources });

@@ -3,13 +3,13 @@
  * environment, so that whatever it starts is found and ended with it, in other groups too.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import type { Env } from '../../kit/env/env.ts';
 import { poll } from '../../kit/poll.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { identityOf, type ProcessIdentity, signal } from '../../kit/process/identity.ts';
 import { type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
-import { lowerPriority } from '../../kit/process/priority.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ModuleSettings } from './settings.ts';
@@ -22,7 +22,7 @@ const CLEAN_UP = { everyMs: 10, atMostMs: 5000 };
 /** Output that a process without the mark still holds open is closed after this; until then what is left is read. */
 const CLOSE_MS = 30_000;
 const LAST_WORDS_MS = 1000;
-/** Where all cores are taken, the brain and its executors come before modules. */
+/** The niceness of modules: the brain and its executors come first. */
 const NICENESS = 5;
 
 /** The error of a module that is ended because it takes too long. */
@@ -66,7 +66,7 @@ export class ModuleProcess {
     });
     this.#child = child;
     this.#leader = child.pid === undefined ? undefined : identityOf(child.pid);
-    if (child.pid !== undefined) lowerPriority(child.pid, NICENESS);
+    if (child.pid !== undefined) lowerPriority(child.pid);
     const [stdin, stdout, stderr, channel] = child.stdio as unknown as Streams;
     this.input = stdin;
     this.output = isFile ? channel : stdout;
@@ -118,6 +118,14 @@ export class ModuleProcess {
         resolve(code === 0 ? 'ok' : `it ended with ${code === null ? name : `status ${code}`}`),
       );
     });
+  }
+}
+
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, NICENESS);
+  } catch {
+    // It has ended already.
   }
 }
 
