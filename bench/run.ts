@@ -25,6 +25,7 @@ import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
 import { bench as longRun } from './suites/long-run.ts';
 import { bench as mariadb } from './suites/mariadb.ts';
+import { bench as modules } from './suites/modules.ts';
 import { bench as money } from './suites/money.ts';
 import { bench as peers } from './suites/peers.ts';
 import { bench as pick } from './suites/pick.ts';
@@ -32,6 +33,7 @@ import { bench as placement } from './suites/placement.ts';
 import { bench as raw } from './suites/raw.ts';
 import { bench as relay } from './suites/relay.ts';
 import { bench as restart } from './suites/restart.ts';
+import { bench as schedules } from './suites/schedules.ts';
 import { bench as spool } from './suites/spool.ts';
 import { bench as spoolWaiting } from './suites/spool-waiting.ts';
 import { bench as stall } from './suites/stall.ts';
@@ -54,6 +56,8 @@ const ALL: readonly Bench[] = [
   cycle,
   money,
   latency,
+  modules,
+  schedules,
   peers,
   agents,
   commands,

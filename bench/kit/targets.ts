@@ -293,6 +293,22 @@ const TARGETS: readonly Target[] = [
     20,
     difference(['with checkpoint', 'maxMs'], ['without checkpoint', 'maxMs']),
   ),
+  atMost(
+    'pauses of the event loop beside a module that spins ÷ alone: p99',
+    1.2,
+    ratio(['beside a module that spins', 'p99Ms'], ['beside nothing', 'p99Ms']),
+  ),
+  withoutBound(
+    'pauses of the event loop beside a module that prints garbage ÷ alone: p99',
+    ratio(['beside a module that prints garbage', 'p99Ms'], ['beside nothing', 'p99Ms']),
+  ),
+  ...['yearly', 'hourly'].map((kind) =>
+    atMost(
+      `10,000 ${kind} schedules on an idle brain: percent of a core`,
+      1,
+      difference([`${kind} schedules`, 'corePercent'], ['no schedules', 'corePercent']),
+    ),
+  ),
   atMost('usage of a month, 1M attempts: longest stall of the loop, ms', 20, plain(['usage', 'maxMs'])),
   atMost('take-over after kill -9 of the leader: p99 ms', 5000, plain(['take-over', 'p99Ms'])),
 ];

@@ -29,7 +29,7 @@ import { observers } from '../telemetry/observers.ts';
 import { RunTelemetry } from '../telemetry/run-telemetry.ts';
 import { AwaitServers } from './await-servers.ts';
 import { CatalogFiles } from './catalog-files.ts';
-import { backendFolder, gatewayFolder, modulesFolder, upstreamsFolder } from './node-folders.ts';
+import { backendFolder, gatewayFolder, upstreamsFolder } from './node-folders.ts';
 import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
@@ -120,10 +120,7 @@ function servicesOf(
 function modulesOf({ options, env, tally }: ServerParts, orchestrator: Orchestrator): Modules {
   const { config, logger, data } = options;
   const settings = moduleSettings(config.modules);
-  return new Modules(
-    { env, logger, orchestrator, observer: tally.modules, folder: modulesFolder(data) },
-    settings,
-  );
+  return new Modules({ env, logger, orchestrator, observer: tally.modules, folder: resolve(data) }, settings);
 }
 
 function ownPoolOf({ options, env }: ServerParts): OwnPool | undefined {

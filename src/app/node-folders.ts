@@ -24,9 +24,6 @@ export const upstreamsFolder = (data: string): string => join(resolve(data), 'up
 /** The folder of the gateway that the brain runs, below the data folder. */
 export const gatewayFolder = (data: string): string => join(resolve(data), 'gateway');
 
-/** The folder in which modules remember what they have handled, below the data folder. */
-export const modulesFolder = (data: string): string => join(resolve(data), 'modules');
-
 const openCommands = (env: Env, folder: string, isCopy: boolean): Promise<void> =>
   openLayout(env, layoutOf(folder), isCopy);
 

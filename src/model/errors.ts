@@ -1,19 +1,6 @@
 /** The catalogue of all errors that a caller can see. Codes are never renamed or reused; docs/errors.md is generated. */
+import { type CatalogueEntry, entry } from './error-entry.ts';
 import type { Reason, TurnedAwayReason } from './reasons.ts';
-
-interface CatalogueEntry {
-  readonly status: number;
-  readonly retriable: boolean;
-  readonly meaning: string;
-  readonly next: string;
-}
-
-const entry = (status: number, retriable: boolean, meaning: string, next: string): CatalogueEntry => ({
-  status,
-  retriable,
-  meaning,
-  next,
-});
 
 export const ERRORS = {
   ADMISSION_REJECT: entry(
@@ -324,6 +311,19 @@ export const ERRORS = {
     false,
     'What an upstream answers is no list of models; none of its models is offered.',
     'Give the address of an API that answers GET /v1/models, with or without /v1 at its end.',
+  ),
+  MODULE_FAILED: entry(
+    500,
+    true,
+    'A module has ended with an error, or could not be started.',
+    'Repair the module: `orchd modules` shows what it said. It is tried again by itself.',
+  ),
+  MODULE_TIMEOUT: entry(504, true, 'A module took longer than its timeout_sec.', 'Raise it, or do less.'),
+  MODULE_OUT_OF_MEMORY: entry(
+    507,
+    true,
+    'A module needed more than its memory_mb.',
+    'Raise memory_mb of the module, or have it hold less.',
   ),
   CONFIG_INVALID: entry(400, false, 'The configuration is not valid.', 'Correct what the message names.'),
 } as const satisfies Record<string, CatalogueEntry>;

@@ -16,6 +16,7 @@ import type { ErasureRecord } from './erasure-record.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
+import type { ModuleRecord } from './module-record.ts';
 import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
@@ -308,6 +309,7 @@ export interface SmallKinds {
   readonly erasure: ErasureRecord;
   readonly wait_state: WaitStateRecord;
   readonly schedule: ScheduleRecord;
+  readonly module: ModuleRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -326,6 +328,7 @@ export const SMALL_KINDS = [
   'erasure',
   'wait_state',
   'schedule',
+  'module',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

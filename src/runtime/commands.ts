@@ -1,4 +1,4 @@
-/** Commands to models, sessions, pools, limits, prices, seats and leases. Each resolves once its change is durable. */
+/** Commands to models, sessions, pools, limits, prices, seats, leases and the marks of modules. Each resolves once its change is durable. */
 import type { Engine } from '../core/engine/engine.ts';
 import { scopes } from '../core/limits/limit.ts';
 import type { PoolOrder } from '../core/workers/operator-commands.ts';
@@ -22,6 +22,7 @@ import type { BrainClock } from './brain-clock.ts';
 import { Commands } from './command-order.ts';
 import type { Erasures } from './erasures.ts';
 import type { Loop } from './loop.ts';
+import { ModuleMarks } from './module-marks.ts';
 import type { Reads } from './reads.ts';
 import { routeView } from './route-view.ts';
 import type { SessionArchive } from './session-archive.ts';
@@ -164,4 +165,5 @@ export const commandsOf = ({ loop, engine, clock, env, mayAct, ...parts }: Comma
   pools: new PoolCommands(loop, engine),
   limits: new LimitCommands(loop, engine),
   prices: new PriceCommands(loop, engine),
+  moduleMarks: new ModuleMarks(loop, engine),
 });

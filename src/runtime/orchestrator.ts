@@ -92,6 +92,7 @@ export class Orchestrator extends Service {
   readonly pools: BrainCommands['pools'];
   readonly limits: BrainCommands['limits'];
   readonly prices: BrainCommands['prices'];
+  readonly moduleMarks: BrainCommands['moduleMarks'];
   readonly schedules: Schedules;
   readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
@@ -119,11 +120,8 @@ export class Orchestrator extends Service {
       failed: (error) => this.#failed(error),
     });
     const sessionArchive = new SessionArchive({ ...parts, engine: this.#engine, loop: this.#loop });
-    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, {
-      sessionArchive,
-      logger,
-      bodies: this.#bodies,
-    });
+    const purged = { sessionArchive, logger, bodies: this.#bodies };
+    this.#purge = new Purge(env, this.#loop, store, this.#clock, settings, purged);
     this.#observed = observedStateOf(this.#engine);
     const shared = {
       divergence: Divergence.of(store, logger, this.#loop),
@@ -154,7 +152,8 @@ export class Orchestrator extends Service {
     this.#waitStates = new WaitStates({ ...shared, logger });
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
-    ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
+    ({ pools: this.pools, limits: this.limits } = commands);
+    ({ prices: this.prices, moduleMarks: this.moduleMarks } = commands);
     this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
     this.#sources = new Sources({ ...shared, sources });
@@ -204,8 +203,7 @@ export class Orchestrator extends Service {
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, purge));
     this.#provisioning?.start();
     this.#sources.start();
-    // Backends are swept only after the engine has registered them: only then it is known which of them are on this
-    // node.
+    // Swept only after the engine has registered the backends: only then it is known which are on this node.
     Promise.all(known).then(() => this.#sweep(), ignore);
   }
 
@@ -347,10 +345,7 @@ export class Orchestrator extends Service {
     this.#following.receive(entry, event);
   }
 
-  /**
-   * Called when a change of a job is durable: starts its due effects, passes an ended job to the history, reports its
-   * end.
-   */
+  /** When a change of a job is durable: starts its due effects, passes an ended job to the history, reports its end. */
   #settled(entry: JobEntry): void {
     // The job has changed again, which is not durable yet: this is called again when it is.
     if (entry.seq > this.#loop.durableSeq) {

@@ -1,5 +1,5 @@
-/** Modules with real processes on a brain in this process. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+/** Modules with real processes on a brain in this process, in memory unless a test brings another one. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -7,6 +7,7 @@ import { Modules } from '../../src/adapters/modules/modules.ts';
 import { moduleSettings } from '../../src/adapters/modules/settings.ts';
 import { FunctionBackend } from '../../src/backends/local/functions.ts';
 import type { ModuleConfig } from '../../src/config/modules.ts';
+import type { Backend } from '../../src/core/ports/backend.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import type { ModuleView } from '../../src/model/http/modules.ts';
@@ -21,8 +22,9 @@ const POLL_MS = 20;
 /** Asks until the answer is there; nothing announces what processes do. */
 export async function until<T>(
   look: () => T | undefined | false | Promise<T | undefined | false>,
+  moreMs = 0,
 ): Promise<T> {
-  const late = Date.now() + PATIENCE_MS;
+  const late = Date.now() + PATIENCE_MS + moreMs;
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
@@ -38,13 +40,17 @@ export class ModuleSite {
   readonly #t: TestContext;
   /** The configuration of the brain, as YAML text. */
   config = '';
+  /** Starts the brain. */
+  brain = async (backends: readonly Backend[]): Promise<Orchestrator> => {
+    const { orchestrator } = await memoryBrain(this.#t, { backends, config: this.config }, this.medium);
+    return orchestrator;
+  };
   orchestrator!: Orchestrator;
   modules!: Modules;
 
   constructor(t: TestContext) {
     this.#t = t;
     this.folder = mkdtempSync(join(tmpdir(), 'orchd-modules-'));
-    mkdirSync(join(this.folder, 'data'));
   }
 
   path(name: string): string {
@@ -68,18 +74,14 @@ export class ModuleSite {
     const env = realEnv();
     const types = { work: async (payload: unknown) => ({ of: payload }) };
     const backends = [new FunctionBackend(env, { name: 'local', slots: 100, types })];
-    ({ orchestrator: this.orchestrator } = await memoryBrain(
-      this.#t,
-      { backends, config: this.config },
-      this.medium,
-    ));
+    this.orchestrator = await this.brain(backends);
     this.modules = new Modules(
       {
         env,
         logger: createLogger({ write: () => undefined, now: () => 0 }),
         orchestrator: this.orchestrator,
         observer: this.tally,
-        folder: this.path('data'),
+        folder: this.folder,
       },
       moduleSettings(configs),
     );
@@ -98,11 +100,11 @@ export class ModuleSite {
   }
 
   /** The module once it has ended so many scans. */
-  scanned(name: string, scans = 1): Promise<ModuleView> {
+  scanned(name: string, scans = 1, moreMs = 0): Promise<ModuleView> {
     return until(() => {
       const view = this.view(name);
       return view.scans >= scans && view.state !== 'scanning' && view;
-    });
+    }, moreMs);
   }
 
   /** The ids of all jobs. */

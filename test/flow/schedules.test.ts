@@ -37,6 +37,11 @@ class HandClock {
     random: { next: () => 0, hex: () => '00' },
   };
 
+  /** All timers are due, whatever this clock says. */
+  fireAll(): void {
+    for (const timer of [...this.#timers]) if (this.#timers.delete(timer)) timer.run();
+  }
+
   pass(ms: number): void {
     this.now += ms;
     for (const timer of [...this.#timers])
@@ -90,9 +95,12 @@ onStores('each tick is one job, over restarts and while no brain is there', LAST
     // In the middle of the ticks that are due, and of others at their end.
     if (round % 2 === 0) await decidedTo(orchestrator, 's', floor(clock.now));
     await ticker.stop();
+    const decided = await orchestrator.reads.schedules.records();
     await orchestrator.stop();
     clock.pass(5000);
     orchestrator = await start(t, { data, backends: [] });
+    const known = await orchestrator.reads.schedules.records();
+    assert.deepEqual(known, decided, 'ticks that were decided stay decided');
   }
   await ticking(t, orchestrator, clock);
   await decidedTo(orchestrator, 's', floor(clock.now));
@@ -141,6 +149,39 @@ onStores('what was missed is made up for by the rule of the schedule', LASTING, 
   assert.ok((counts['all']?.[0] ?? 0) >= 2 && counts['all']?.[1] === 0);
   assert.deepEqual(await jobsOf(orchestrator, 'last'), [tickJobId('last', last)]);
 });
+
+onStores(
+  'a clock that is set back doubles no tick, and one that jumps ahead loses none',
+  LASTING,
+  async (t, data) => {
+    const clock = new HandClock();
+    const orchestrator = await start(t, { data, backends: [] });
+    await orchestrator.schedules.set('s', SECOND, ME);
+    const { tickedTo: from } = (await orchestrator.reads.schedules.records())[0]!;
+    await ticking(t, orchestrator, clock);
+    const decided = async (): Promise<void> => {
+      await decidedTo(orchestrator, 's', floor(clock.now));
+      assert.deepEqual(await jobsOf(orchestrator, 's'), idsBetween('s', from, clock.now));
+    };
+    clock.pass(3000);
+    await decided();
+    const [before, all] = [clock.now, await jobsOf(orchestrator, 's')];
+    // The timers of a process do not follow the wall clock: they fire in their time, and find an earlier one.
+    clock.now -= 10_000;
+    for (let second = 0; second < 9; second++) {
+      clock.pass(1000);
+      clock.fireAll();
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.ok(clock.now < before);
+    assert.deepEqual(await jobsOf(orchestrator, 's'), all, 'ticks that were decided are not due again');
+    clock.pass(3000);
+    await decided();
+    clock.now += 600_000;
+    clock.fireAll();
+    await decided();
+  },
+);
 
 test('a full queue delays a tick and does not lose it; a changed schedule forgets its former ticks', async (t) => {
   const clock = new HandClock();

@@ -181,9 +181,11 @@ const module = {
   proposals: moduleCounts,
   next_scan_at: 1_800_000_000_000,
   last_error: HOSTILE,
+  last_error_code: HOSTILE,
   handled: 1,
   pending: 1,
   handle_error: HOSTILE,
+  handle_error_code: HOSTILE,
 };
 const prices = [{ model: HOSTILE, seat: HOSTILE, valid_from: HOSTILE, input: 1, request: 1 }];
 const sums = { attempts: 1, input: 1, cache_read: 0, cache_write: 0, output: 1, reasoning: 0, cost: 1 };

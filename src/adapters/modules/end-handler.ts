@@ -1,15 +1,16 @@
 /** Calls the `handle` of a module with the end of one job at a time. */
 import { within } from '../../kit/within.ts';
+import { OrchdError } from '../../model/errors.ts';
 import { LineSplitter } from '../../wire/line-splitter.ts';
 import { writeInPieces } from '../../wire/pieces.ts';
 import type { LargeJson } from '../../wire/route.ts';
-import { ModuleProcess, moduleMark } from './module-process.ts';
+import { ModuleProcess, moduleMark, tooLate } from './module-process.ts';
 import type { ModuleParts } from './parts.ts';
 import type { ModuleSettings } from './settings.ts';
 
 export type HandleOutcome =
   | { readonly is: 'handled' }
-  | { readonly is: 'failed'; readonly why: string }
+  | { readonly is: 'failed'; readonly why: OrchdError }
   /** The module has no `handle`. */
   | { readonly is: 'none' };
 
@@ -27,10 +28,9 @@ export interface EndHandler {
 export const endHandler = (parts: ModuleParts, settings: ModuleSettings): EndHandler =>
   settings.kind === 'file' ? new FileHandler(parts, settings) : new CommandHandler(parts, settings);
 
-const failed = (why: string | undefined): HandleOutcome => ({
-  is: 'failed',
-  why: why ?? 'handle ended without an answer',
-});
+const noAnswer = (): OrchdError => new OrchdError('MODULE_FAILED', 'handle ended without an answer');
+
+const failed = (why: OrchdError | undefined): HandleOutcome => ({ is: 'failed', why: why ?? noAnswer() });
 
 abstract class HandlerProcess {
   readonly #parts: ModuleParts;
@@ -69,7 +69,7 @@ abstract class HandlerProcess {
   protected async inTime<T>(child: ModuleProcess, answer: Promise<T>): Promise<T | undefined> {
     const { timeoutMs } = this.#settings;
     const late = await within(this.#parts.env.timers, timeoutMs, answer, undefined);
-    if (late === undefined) child.kill(`handle took longer than ${timeoutMs / 1000} s (timeout_sec)`);
+    if (late === undefined) child.kill(tooLate('handle', timeoutMs));
     return late;
   }
 
@@ -127,7 +127,8 @@ class FileHandler extends HandlerProcess implements EndHandler {
     void this.write(child, text);
     const answer = await this.#next(child);
     if (answer?.ok === true) return { is: 'handled' };
-    if (answer?.ok === false) return failed(String(answer.error).slice(0, MAX_MESSAGE_CHARS));
+    if (answer?.ok === false)
+      return failed(new OrchdError('MODULE_FAILED', String(answer.error).slice(0, MAX_MESSAGE_CHARS)));
     return this.#lost(child);
   }
 
@@ -151,7 +152,7 @@ class FileHandler extends HandlerProcess implements EndHandler {
 
   /** The process has ended, or says something else than it should. */
   async #lost(child: ModuleProcess): Promise<HandleOutcome> {
-    child.kill('handle ended without an answer');
+    child.kill(noAnswer());
     this.child = undefined;
     this.#answers = undefined;
     return failed(await child.ended);

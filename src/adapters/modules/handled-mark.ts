@@ -1,67 +1,61 @@
 /**
- * Remembers which ended jobs of a module were handled, in a small file. Jobs end in another order than that of their
- * admission: `below` is the admission number up to which everything was handled, `above` are handled jobs behind it.
+ * Remembers which ended jobs of a module were handled, in a record of the store. Jobs end in another order than that of
+ * their admission, so it is a list of ranges of admission numbers; the first begins at 0.
  *
  * M1  A number is added after its job was handled, never before: after a crash in between the job is handled again.
- * M2  `above` has at most MAX_ABOVE numbers; then nothing more is handled until the oldest open job has ended.
+ * M2  The list is short: ranges with no other job of the module between them are joined from time to time, and while
+ *     there are `maxRanges` all the same, only jobs are handled that are next to a range.
  */
-import { dirname } from 'node:path';
-import type { Env } from '../../kit/env/env.ts';
-import { RecordFile, readRecord } from '../../kit/record-file.ts';
+import type { HandledRange } from '../../model/module-record.ts';
 import type { TaggedJob } from '../../runtime/tagged-jobs.ts';
 
-interface MarkRecord {
-  readonly v: 1;
-  readonly below: number;
-  readonly above: readonly number[];
-}
-
-const isMarkRecord = (value: unknown): value is MarkRecord => {
-  const { v, below, above } = (value ?? {}) as Partial<MarkRecord>;
-  return v === 1 && Number.isSafeInteger(below) && Array.isArray(above) && above.every(Number.isSafeInteger);
-};
-
-export const MAX_ABOVE = 10_000;
-/** After this many handled jobs `below` is moved on, so that the file stays small. */
-const COMPACT_EVERY = 256;
+/** A record with so many takes some 30 kB, and is written for each handled end. */
+const MAX_RANGES = 2000;
+/** Ranges are joined after so many handled jobs: that reads the jobs in between. */
+const JOIN_EVERY = 256;
 const PAGE = 500;
 
 /** The jobs of the module after an admission number, the oldest first. */
 export type JobsAfter = (n: number, limit: number) => Promise<readonly TaggedJob[]>;
 
+export interface MarkParts {
+  readonly jobsAfter: JobsAfter;
+  /** Resolves when the ranges are on stable storage. */
+  readonly write: (ranges: readonly HandledRange[]) => Promise<void>;
+  readonly maxRanges?: number;
+}
+
 export class HandledMark {
-  readonly #file: RecordFile<MarkRecord>;
-  readonly #jobsAfter: JobsAfter;
-  readonly #above: Set<number>;
-  #below: number;
+  readonly #parts: MarkParts;
+  /** Never empty. */
+  #ranges: HandledRange[];
   #added = 0;
+  /** The lowest number since ranges were joined; at first all are looked at, for what the history has forgotten. */
+  #lowest = 1;
 
-  private constructor(file: RecordFile<MarkRecord>, jobsAfter: JobsAfter) {
-    this.#file = file;
-    this.#jobsAfter = jobsAfter;
-    this.#below = file.value.below;
-    this.#above = new Set(file.value.above);
-  }
-
-  static async open(env: Env, path: string, jobsAfter: JobsAfter): Promise<HandledMark> {
-    await env.disk.makeFolder(dirname(path));
-    const known = await readRecord(env.disk, path, isMarkRecord);
-    return new HandledMark(new RecordFile(env, path, known ?? { v: 1, below: 0, above: [] }), jobsAfter);
+  constructor(parts: MarkParts, written: readonly HandledRange[]) {
+    this.#parts = parts;
+    this.#ranges = written.length > 0 ? [...written] : [[0, 0]];
   }
 
   has(n: number): boolean {
-    return n <= this.#below || this.#above.has(n);
+    return (this.#ranges[this.#indexOf(n)] as HandledRange)[1] >= n;
   }
 
-  get isFull(): boolean {
-    return this.#above.size >= MAX_ABOVE;
+  /** M2: whether a job may be handled now. */
+  async hasRoomFor(n: number): Promise<boolean> {
+    const { maxRanges = MAX_RANGES, jobsAfter } = this.#parts;
+    if (this.has(n) || this.#ranges.length < maxRanges) return true;
+    const [, end] = this.#ranges[this.#indexOf(n)] as HandledRange;
+    const [next] = await jobsAfter(end, 1);
+    return next?.n === n;
   }
 
-  /** All jobs after the mark that have ended and were not handled, the oldest first. */
+  /** All jobs that have ended and were not handled, the oldest first. */
   async *unhandled(): AsyncGenerator<TaggedJob> {
-    let after = this.#below;
+    let after = (this.#ranges[0] as HandledRange)[1];
     for (;;) {
-      const page = await this.#jobsAfter(after, PAGE);
+      const page = await this.#parts.jobsAfter(after, PAGE);
       for (const job of page) if (job.isEnded && !this.has(job.n)) yield job;
       const last = page.at(-1);
       if (!last || page.length < PAGE) return;
@@ -73,21 +67,48 @@ export class HandledMark {
   async add(n: number): Promise<void> {
     // A job that was queued again by an operator has ended a second time.
     if (this.has(n)) return;
-    this.#above.add(n);
-    if (++this.#added >= COMPACT_EVERY) await this.compact();
-    await this.#file.keep({ below: this.#below, above: [...this.#above] });
+    this.#ranges.splice(this.#indexOf(n) + 1, 0, [n, n]);
+    this.#lowest = Math.min(this.#lowest, n);
+    const { maxRanges = MAX_RANGES, write } = this.#parts;
+    if (++this.#added >= JOIN_EVERY || this.#ranges.length >= maxRanges) await this.#join();
+    await write([...this.#ranges]);
   }
 
-  /** Moves `below` over all jobs at the front that were handled; the next `add` writes it. */
-  async compact(): Promise<void> {
-    this.#added = 0;
+  /**
+   * Joins ranges from the one before the lowest new number on. Jobs within a range are skipped; ranges whose jobs the
+   * history has forgotten are dropped.
+   */
+  async #join(): Promise<void> {
+    const first = this.#indexOf(this.#lowest - 1);
+    const joined = this.#ranges.slice(0, first + 1);
+    let [, after] = joined.at(-1) as HandledRange;
+    let isNext = true;
     for (;;) {
-      const page = await this.#jobsAfter(this.#below, PAGE);
-      const open = page.findIndex(({ n, isEnded }) => !isEnded || !this.has(n));
-      const handled = open < 0 ? page : page.slice(0, open);
-      this.#below = handled.at(-1)?.n ?? this.#below;
-      if (open >= 0 || page.length < PAGE) break;
+      const page = await this.#parts.jobsAfter(after, PAGE);
+      for (const { n } of page) {
+        if (n <= after) continue;
+        const [from, to] = this.#ranges[this.#indexOf(n)] as HandledRange;
+        const isHandled = to >= n;
+        if (isHandled && isNext) joined.push([(joined.pop() as HandledRange)[0], to]);
+        else if (isHandled) joined.push([from, to]);
+        isNext = isHandled;
+        after = isHandled ? to : n;
+      }
+      if (page.length < PAGE || after >= (this.#ranges.at(-1) as HandledRange)[1]) break;
     }
-    for (const n of this.#above) if (n <= this.#below) this.#above.delete(n);
+    this.#ranges = joined;
+    this.#added = 0;
+    this.#lowest = Number.POSITIVE_INFINITY;
+  }
+
+  /** The place of the last range that begins at or before `n`. */
+  #indexOf(n: number): number {
+    let [low, high] = [0, this.#ranges.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((this.#ranges[middle] as HandledRange)[0] <= n) low = middle;
+      else high = middle - 1;
+    }
+    return low;
   }
 }

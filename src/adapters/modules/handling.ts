@@ -2,7 +2,6 @@
  * Hands the ends of a module's jobs to its `handle`, each at least once: one after the other, and again after a
  * failure. What ended while no brain ran is found by the tag of the module, after its mark.
  */
-import { join } from 'node:path';
 import { backoffMs } from '../../kit/backoff.ts';
 import type { Cancel } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
@@ -11,11 +10,14 @@ import { taggedJobs } from '../../runtime/tagged-jobs.ts';
 import { type EndHandler, type EndText, endHandler, type HandleOutcome } from './end-handler.ts';
 import { HandledMark } from './handled-mark.ts';
 import { type ModuleParts, RETRY } from './parts.ts';
-import { MODULE_TAG } from './proposal.ts';
+import { MODULE_TAG, principalOf } from './proposal.ts';
 import type { ModuleSettings } from './settings.ts';
 
 /** Ends beyond this are found again by the mark, once these are handled. */
 const MAX_PENDING = 10_000;
+
+const noRoom = (): OrchdError =>
+  new OrchdError('QUEUE_FULL', 'too many jobs have ended while older ones of the module have not');
 
 export class Handling {
   readonly #parts: ModuleParts;
@@ -27,12 +29,14 @@ export class Handling {
   #mark: HandledMark | undefined;
   /** Whether jobs may have ended that are not in `pending`. */
   #isBehind = true;
+  /** Whether an end waits for room in the mark. */
+  #hasPassedOver = false;
   #wake: () => void = () => undefined;
   #unsubscribe: Cancel = () => undefined;
   #failures = 0;
   handled = 0;
   /** Why the last call failed; undefined after one that worked. */
-  problem: string | undefined;
+  problem: OrchdError | undefined;
 
   constructor(parts: ModuleParts, settings: ModuleSettings, signal: AbortSignal) {
     this.#parts = parts;
@@ -60,7 +64,7 @@ export class Handling {
         if (!(await this.#step())) break;
       } catch (error) {
         this.#isBehind = true;
-        await this.#failed(toOrchdError(error).message);
+        await this.#failed(toOrchdError(error));
       }
     }
     this.#unsubscribe();
@@ -93,11 +97,13 @@ export class Handling {
     }
     if (this.#isBehind) {
       this.#isBehind = false;
+      this.#hasPassedOver = false;
       for await (const { n, jobId } of mark.unhandled()) {
         if (this.#signal.aborted) return true;
         this.#pending.delete(n);
         if (!(await this.#handle(mark, n, jobId))) return false;
       }
+      if (this.#hasPassedOver) await this.#failed(noRoom());
       return true;
     }
     await this.#handler.rest();
@@ -106,10 +112,14 @@ export class Handling {
   }
 
   async #openMark(): Promise<HandledMark> {
-    const { env, folder, orchestrator } = this.#parts;
+    const { reads, moduleMarks } = this.#parts.orchestrator;
     const { name } = this.#settings;
-    this.#mark ??= await HandledMark.open(env, join(folder, `${name}.json`), (n, limit) =>
-      taggedJobs(orchestrator.reads, { [MODULE_TAG]: name }, n, limit),
+    this.#mark ??= new HandledMark(
+      {
+        jobsAfter: (n, limit) => taggedJobs(reads, { [MODULE_TAG]: name }, n, limit),
+        write: (ranges) => moduleMarks.write(name, ranges, principalOf(name)),
+      },
+      await moduleMarks.read(name),
     );
     return this.#mark;
   }
@@ -122,10 +132,10 @@ export class Handling {
   }
 
   async #handle(mark: HandledMark, n: number, jobId: string): Promise<boolean> {
-    if (mark.isFull) await mark.compact();
-    if (mark.isFull) {
-      this.#later(n, jobId);
-      await this.#failed('too many jobs have ended while an older one of the module has not');
+    if (!(await mark.hasRoomFor(n))) {
+      // The mark finds it again.
+      this.#isBehind = true;
+      this.#hasPassedOver = true;
       return true;
     }
     const outcome = await this.#call(jobId);
@@ -134,13 +144,14 @@ export class Handling {
     this.#parts.observer.handled(this.#settings.name, outcome.is === 'handled' ? 'ok' : 'failed');
     if (outcome.is === 'failed') {
       this.#later(n, jobId);
-      await this.#failed(`job ${jobId}: ${outcome.why}`);
+      const { code, message } = outcome.why;
+      await this.#failed(new OrchdError(code, `job ${jobId}: ${message}`));
       return true;
     }
     this.#failures = 0;
     this.problem = undefined;
-    this.handled++;
     await mark.add(n);
+    this.handled++;
     return true;
   }
 
@@ -164,7 +175,7 @@ export class Handling {
     }
   }
 
-  async #failed(problem: string): Promise<void> {
+  async #failed(problem: OrchdError): Promise<void> {
     const { env, logger } = this.#parts;
     if (this.#failures++ === 0)
       logger.warn('a module did not handle the end of a job', { actor: this.#settings.name });

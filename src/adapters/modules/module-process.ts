@@ -3,6 +3,7 @@
  * environment, so that whatever it starts is found and ended with it, in other groups too.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import type { Env } from '../../kit/env/env.ts';
 import { poll } from '../../kit/poll.ts';
@@ -10,6 +11,7 @@ import { plainEnvironment } from '../../kit/process/environment.ts';
 import { identityOf, type ProcessIdentity, signal } from '../../kit/process/identity.ts';
 import { type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
 import { within } from '../../kit/within.ts';
+import { OrchdError } from '../../model/errors.ts';
 import type { ModuleSettings } from './settings.ts';
 
 /** Enough for the message of V8 about memory, which a long native stack follows. */
@@ -20,6 +22,12 @@ const CLEAN_UP = { everyMs: 10, atMostMs: 5000 };
 /** Output that a process without the mark still holds open is closed after this; until then what is left is read. */
 const CLOSE_MS = 30_000;
 const LAST_WORDS_MS = 1000;
+/** The niceness of modules: the brain and its executors come first. */
+const NICENESS = 5;
+
+/** The error of a module that is ended because it takes too long. */
+export const tooLate = (what: string, timeoutMs: number): OrchdError =>
+  new OrchdError('MODULE_TIMEOUT', `${what} took longer than ${timeoutMs / 1000} s (timeout_sec)`);
 
 /** The mark of a module's processes; `scope` is different for each data folder of a machine. */
 export const moduleMark = (scope: string, name: string, what: 'scan' | 'handle'): Mark => ({
@@ -33,7 +41,7 @@ export class ModuleProcess {
   readonly input: Writable;
   readonly output: Readable;
   /** Resolves when it, and all that it started, has ended: why it failed, or undefined. */
-  readonly ended: Promise<string | undefined>;
+  readonly ended: Promise<OrchdError | undefined>;
   readonly #env: Env;
   readonly #mark: Mark;
   readonly #child: ChildProcess;
@@ -42,7 +50,7 @@ export class ModuleProcess {
   readonly #said: Promise<unknown>;
   #tail = '';
   /** Set once the brain has ended it; `why` is undefined where that is no failure. */
-  #killed: { readonly why: string | undefined } | undefined;
+  #killed: { readonly why: OrchdError | undefined } | undefined;
 
   constructor(env: Env, settings: ModuleSettings, argv: readonly string[], mark: Mark) {
     this.#env = env;
@@ -58,6 +66,7 @@ export class ModuleProcess {
     });
     this.#child = child;
     this.#leader = child.pid === undefined ? undefined : identityOf(child.pid);
+    if (child.pid !== undefined) lowerPriority(child.pid);
     const [stdin, stdout, stderr, channel] = child.stdio as unknown as Streams;
     this.input = stdin;
     this.output = isFile ? channel : stdout;
@@ -73,7 +82,7 @@ export class ModuleProcess {
   }
 
   /** Ends it with everything that it has started. `why` is the failure that `ended` reports; none if undefined. */
-  kill(why: string | undefined): void {
+  kill(why: OrchdError | undefined): void {
     this.#killed ??= { why };
     signalMarked(this.#mark, this.#leader, 'SIGKILL');
   }
@@ -82,7 +91,7 @@ export class ModuleProcess {
     return this.#killed !== undefined;
   }
 
-  async #end(): Promise<string | undefined> {
+  async #end(): Promise<OrchdError | undefined> {
     const exit = await this.#exit();
     // The id of the group is not used again while one of its members is alive.
     if (this.#child.pid !== undefined) signal(-this.#child.pid, 'SIGKILL');
@@ -94,9 +103,10 @@ export class ModuleProcess {
     else cancel();
     if (this.#killed) return this.#killed.why;
     if (exit === 'ok') return undefined;
-    if (/heap out of memory/.test(this.#tail)) return 'it ran out of memory (memory_mb)';
+    if (/heap out of memory/.test(this.#tail))
+      return new OrchdError('MODULE_OUT_OF_MEMORY', 'it ran out of memory (memory_mb)');
     const said = this.#tail.trim().split('\n').at(-1)?.slice(0, MAX_MESSAGE_CHARS);
-    return said ? `${exit}: ${said}` : exit;
+    return new OrchdError('MODULE_FAILED', said ? `${exit}: ${said}` : exit);
   }
 
   #exit(): Promise<string> {
@@ -108,6 +118,14 @@ export class ModuleProcess {
         resolve(code === 0 ? 'ok' : `it ended with ${code === null ? name : `status ${code}`}`),
       );
     });
+  }
+}
+
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, NICENESS);
+  } catch {
+    // It has ended already.
   }
 }
 

@@ -2,7 +2,7 @@
 import { backoffMs } from '../../kit/backoff.ts';
 import { pause } from '../../kit/pause.ts';
 import { Service } from '../../kit/service.ts';
-import { toOrchdError } from '../../model/errors.ts';
+import { type OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { ModuleView } from '../../model/http/modules.ts';
 import { Handling } from './handling.ts';
 import { endMarked, moduleMark } from './module-process.ts';
@@ -28,7 +28,7 @@ export class ModuleRunner extends Service {
   #scans = 0;
   #failures = 0;
   #last: ScanRecord | undefined;
-  #error: string | undefined;
+  #error: OrchdError | undefined;
   #nextAt: number | undefined;
   #scanNow = new AbortController();
 
@@ -68,10 +68,10 @@ export class ModuleRunner extends Service {
         },
       }),
       ...(this.#nextAt !== undefined && { next_scan_at: this.#nextAt }),
-      ...(this.#error !== undefined && { last_error: this.#error }),
+      ...(this.#error && { last_error: this.#error.message, last_error_code: this.#error.code }),
       handled,
       pending,
-      ...(problem !== undefined && { handle_error: problem }),
+      ...(problem && { handle_error: problem.message, handle_error_code: problem.code }),
     };
   }
 
@@ -116,7 +116,7 @@ export class ModuleRunner extends Service {
     this.#last = record;
     const result = await scan
       .run(this.stopSignal)
-      .catch((error): ScanResult => ({ ...NOTHING, failure: toOrchdError(error).message }));
+      .catch((error): ScanResult => ({ ...NOTHING, failure: toOrchdError(error) }));
     if (this.stopSignal.aborted) return;
     record.endedAt = clock.now();
     record.isCut = result.cut !== undefined;

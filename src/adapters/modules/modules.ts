@@ -10,8 +10,11 @@ import type { ModuleSettings } from './settings.ts';
 export class Modules extends ServiceList {
   readonly #runners: ReadonlyMap<string, ModuleRunner>;
 
-  constructor(parts: Omit<ModuleParts, 'scope'>, settings: readonly ModuleSettings[]) {
-    const scope = stableHash(parts.folder).slice(0, 16);
+  constructor(
+    { folder, ...parts }: Omit<ModuleParts, 'scope'> & { readonly folder: string },
+    settings: readonly ModuleSettings[],
+  ) {
+    const scope = stableHash(folder).slice(0, 16);
     const runners = settings.map((each) => new ModuleRunner({ ...parts, scope }, each));
     super(runners);
     this.#runners = new Map(runners.map((runner) => [runner.name, runner]));

@@ -14,11 +14,9 @@ export interface ModuleObserver {
 export interface ModuleParts {
   readonly env: Env;
   readonly logger: Logger;
-  readonly orchestrator: Pick<Orchestrator, 'submitMany' | 'getJson' | 'reads' | 'ends'>;
+  readonly orchestrator: Pick<Orchestrator, 'submitMany' | 'getJson' | 'reads' | 'ends' | 'moduleMarks'>;
   readonly observer: ModuleObserver;
-  /** The folder of the marks of handled jobs. */
-  readonly folder: string;
-  /** Names this data folder among all of the machine, in the marks of processes. */
+  /** Names the data folder among all of the machine, in the marks of processes. */
   readonly scope: string;
 }
 

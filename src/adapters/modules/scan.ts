@@ -8,7 +8,7 @@ import type { Submitted } from '../../model/http/jobs.ts';
 import type { Caller } from '../../runtime/prepare.ts';
 import { parseJsonBody, parseLargeBody } from '../../wire/json-body.ts';
 import { type Line, LineSplitter } from '../../wire/line-splitter.ts';
-import { ModuleProcess, moduleMark } from './module-process.ts';
+import { ModuleProcess, moduleMark, tooLate } from './module-process.ts';
 import type { ModuleParts } from './parts.ts';
 import { type Proposal, principalOf, proposalOf } from './proposal.ts';
 import { ScanCounts } from './scan-counts.ts';
@@ -30,9 +30,9 @@ const TRY_LATER: ReadonlySet<ErrorCode> = new Set([
 export interface ScanResult {
   readonly counts: ScanCounts;
   /** Why the scan failed. */
-  readonly failure: string | undefined;
-  /** The first refused or unreadable line, in words. */
-  readonly problem: string | undefined;
+  readonly failure: OrchdError | undefined;
+  /** What was wrong with the first refused or unreadable line. */
+  readonly problem: OrchdError | undefined;
   /** Why the scan was ended before its last proposal. */
   readonly cut: 'the brain is full' | 'max_proposals' | undefined;
 }
@@ -42,7 +42,7 @@ export class Scan {
   readonly #settings: ModuleSettings;
   readonly #caller: Caller;
   readonly counts = new ScanCounts();
-  #problem: string | undefined;
+  #problem: OrchdError | undefined;
   #cut: ScanResult['cut'];
 
   constructor(parts: ModuleParts, settings: ModuleSettings) {
@@ -56,14 +56,14 @@ export class Scan {
     const { env, scope } = this.#parts;
     const { name, scanArgv, timeoutMs } = this.#settings;
     const child = new ModuleProcess(env, this.#settings, scanArgv, moduleMark(scope, name, 'scan'));
-    const late = (): void => child.kill(`the scan took longer than ${timeoutMs / 1000} s (timeout_sec)`);
+    const late = (): void => child.kill(tooLate('the scan', timeoutMs));
     const stop = (): void => child.kill(undefined);
     const cancel = env.timers.after(timeoutMs, late);
     signal.addEventListener('abort', stop);
     try {
       await this.#read(child);
     } catch (error) {
-      child.kill(toOrchdError(error).message);
+      child.kill(toOrchdError(error));
     }
     const failure = await child.ended;
     cancel();
@@ -112,7 +112,8 @@ export class Scan {
       return await proposalOf(this.#settings.name, value as Record<string, unknown>, { line, size, timers });
     } catch (error) {
       this.counts.garbage++;
-      this.#problem ??= `line ${line} is no proposal: ${toOrchdError(error).message}`;
+      const { code, message } = toOrchdError(error);
+      this.#problem ??= new OrchdError(code, `line ${line} is no proposal: ${message}`);
       return undefined;
     }
   }
@@ -147,7 +148,10 @@ export class Scan {
       counts.known++;
     } else {
       counts.refused++;
-      this.#problem ??= `line ${line} was refused: ${answer.code}, ${answer.message}`;
+      this.#problem ??= new OrchdError(
+        answer.code,
+        `line ${line} was refused: ${answer.code}, ${answer.message}`,
+      );
     }
   }
 }

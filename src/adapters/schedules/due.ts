@@ -14,9 +14,9 @@ export interface DueTicks {
   readonly hasMissed: boolean;
   /** The last tick that is due; there is none where this is undefined. */
   readonly upTo: number | undefined;
+  /** The first tick that is not due yet; there is none any more where this is undefined. */
+  readonly next: number | undefined;
 }
-
-const NONE: DueTicks = { ticks: [], hasMissed: false, upTo: undefined };
 
 export function dueTicks(
   { tickedTo, catchUp }: Pick<ScheduleRecord, 'tickedTo' | 'catchUp'>,
@@ -24,12 +24,14 @@ export function dueTicks(
   now: number,
 ): DueTicks {
   const first = pattern.after(tickedTo);
-  if (first === undefined || first > now) return NONE;
+  if (first === undefined || first > now)
+    return { ticks: [], hasMissed: false, upTo: undefined, next: first };
   const second = pattern.after(first);
   const isOnly = second === undefined || second > now;
   const found = isOnly ? [first] : pattern.latest(tickedTo, now, catchUp === 'all' ? MAX_CATCH_UP : 1);
   const upTo = found.at(-1) ?? first;
   const isTooOld = catchUp === 'none' && now - upTo > GRACE_MS;
   const ticks = isTooOld ? [] : found;
-  return { ticks, hasMissed: ticks[0] !== first, upTo };
+  const next = isOnly ? second : pattern.after(upTo);
+  return { ticks, hasMissed: ticks[0] !== first, upTo, next };
 }

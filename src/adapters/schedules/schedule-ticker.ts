@@ -11,6 +11,7 @@ import type { Cancel, Env } from '../../kit/env/env.ts';
 import { type HeapPosition, IndexedHeap } from '../../kit/indexed-heap.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { Service } from '../../kit/service.ts';
+import { ownTurns } from '../../kit/slices.ts';
 import { Ticks } from '../../kit/ticks.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { scoped } from '../../model/records.ts';
@@ -20,6 +21,8 @@ import { dueTicks } from './due.ts';
 
 const MAX_AT_ONCE = 64;
 const MAX_SLEEP_MS = 60_000;
+/** Some milliseconds of a turn. */
+const PLANNED_PER_TURN = 10;
 /** After a job was refused for a reason that passes, such as a full queue. */
 const RETRY: BackoffPolicy = { baseDelayMs: 1000, maxDelayMs: 60_000, jitter: 0.3 };
 
@@ -65,7 +68,7 @@ export class ScheduleTicker extends Service {
   protected async onStart(): Promise<void> {
     const { schedules, reads } = this.#parts.orchestrator;
     this.#unsubscribe = schedules.subscribe((id) => void this.#look(id));
-    for (const record of await reads.schedules.records()) this.#plan(record);
+    await this.#planAll(await reads.schedules.records());
     this.#wake();
   }
 
@@ -73,6 +76,17 @@ export class ScheduleTicker extends Service {
     this.#unsubscribe?.();
     this.#timer?.();
     await Promise.all(this.#atWork.values());
+  }
+
+  /** Reading an expression takes a while: that of many schedules is spread over turns of the event loop. */
+  async #planAll(records: readonly ScheduleRecord[]): Promise<void> {
+    const turns = ownTurns(this.#parts.env.timers);
+    for (const [nth, record] of records.entries()) {
+      if (nth % PLANNED_PER_TURN === 0) await turns.next();
+      if (this.stopSignal.aborted) return;
+      // One that is planned already was set meanwhile.
+      if (!this.#planned.has(scoped(record.tenant, record.name))) this.#plan(record);
+    }
   }
 
   /** A schedule was set or deleted. */
@@ -140,7 +154,7 @@ export class ScheduleTicker extends Service {
     try {
       const record = await orchestrator.reads.schedules.record(planned.id);
       if (!record || record.setAt !== planned.setAt) return void this.#changed.add(planned.id);
-      const { ticks, hasMissed, upTo } = dueTicks(record, planned.pattern, env.clock.now());
+      const { ticks, hasMissed, upTo, next } = dueTicks(record, planned.pattern, env.clock.now());
       if (ticks.length === 0 && upTo !== undefined)
         await orchestrator.schedules.tick(record, { at: upTo, missed: 1, isMissed: true });
       for (const [nth, at] of ticks.entries()) {
@@ -148,7 +162,7 @@ export class ScheduleTicker extends Service {
         await orchestrator.schedules.tick(record, { at, missed: nth === 0 && hasMissed ? 1 : 0 });
       }
       planned.failures = 0;
-      this.#again(planned, planned.pattern.after(upTo ?? record.tickedTo));
+      this.#again(planned, next);
     } catch (error) {
       this.#failed(planned, error);
     }

@@ -7,6 +7,7 @@ import type { EngineTurn } from './handler.ts';
 import { jobs } from './jobs.ts';
 import { leases } from './leases.ts';
 import { models } from './models.ts';
+import { modules } from './modules.ts';
 import { money } from './money.ts';
 import { pools } from './pools.ts';
 import { schedules } from './schedules.ts';
@@ -22,6 +23,7 @@ const HANDLERS = {
   ...sessions,
   ...pools,
   ...schedules,
+  ...modules,
   ...brain,
 };
 

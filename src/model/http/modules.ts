@@ -45,9 +45,11 @@ export const ModuleView = answerObject('Module', {
   last_error: optional(
     Type.String({ description: 'What was wrong with the last scan, or its first bad line' }),
   ),
+  last_error_code: optional(Type.String({ description: 'The code of `last_error`, see docs/errors.md' })),
   handled: count('Ends of jobs that were handled since this brain started'),
   pending: count('Ends of jobs that wait to be handled'),
   handle_error: optional(Type.String({ description: 'Why the end of a job could not be handled' })),
+  handle_error_code: optional(Type.String({ description: 'The code of `handle_error`, see docs/errors.md' })),
 });
 export type ModuleView = Shape<typeof ModuleView>;
 

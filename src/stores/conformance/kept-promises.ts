@@ -1,6 +1,7 @@
 /** Promises about the kinds of records in SMALL_KINDS, which belong to no job: models, sessions, workers, limits and others. */
 
 import assert from 'node:assert/strict';
+import type { HandledRange } from '../../model/module-record.ts';
 import type { ModelRegistration } from '../../model/records.ts';
 import { SMALL_KINDS, tokenOf } from '../../model/records.ts';
 import type { RouteStep } from '../../model/route.ts';
@@ -9,7 +10,7 @@ import type { StorePromise } from './promises.ts';
 
 export const KEPT_PROMISES: readonly StorePromise[] = [
   [
-    'models, sessions, workers, limits, prices, routes, schedules and what was spent survive restarts and checkpoints unchanged',
+    'models, sessions, workers, limits, prices, routes, schedules, marks of modules and what was spent survive restarts and checkpoints unchanged',
     survive,
   ],
   ['a job that its route has sent on is at the same place after a restart', keepsItsPlace],
@@ -93,6 +94,7 @@ async function survive(fixture: StoreFixture): Promise<void> {
     if (round > 0) opened.step({ type: 'drop-route', id: 'best-0', by: 'test' });
     setSchedule(opened, `s${round}`);
     if (round > 0) opened.step({ type: 'drop-schedule', order: { ...SCHEDULED, name: 's0' } });
+    opened.step({ type: 'handled', module: 'mod', handled: HANDLED.slice(0, round + 1), by: 'test' });
     opened.finish(`j${round}`, { tokens: 10 });
     opened.step({ type: 'pool-order', id: 'p', order: { is: 'drain', deadlineMs: 10 }, by: `op ${round}` });
     const before = kept(opened);
@@ -101,10 +103,17 @@ async function survive(fixture: StoreFixture): Promise<void> {
     if (round !== 1) await opened.store.checkpoint();
     opened = await reopen(fixture, opened);
     assert.deepEqual(kept(opened), before);
+    assert.deepEqual(opened.engine.state.tables.module.get('mod')?.handled, HANDLED.slice(0, round + 1));
     assert.equal(opened.engine.state.catalog.find(`alias ${round}`)?.id, `m${round}`);
   }
   await opened.close();
 }
+
+const HANDLED: readonly HandledRange[] = [
+  [0, 7],
+  [9, 9],
+  [12, 1_000_000],
+];
 
 const SCHEDULED = { tenant: 'default', source: 'api', by: 'test' } as const;
 

@@ -72,6 +72,12 @@ export const CATCHERS = {
     args: ['--test', '--test-name-pattern=the metrics say so .journal', 'test/flow/sticky.test.ts'],
   },
   affinity: { args: ['src/core/scheduling/affinity.test.ts'] },
+  moduleMark: {
+    args: ['--test', '--test-name-pattern=the mark is written', 'src/adapters/modules/handling.test.ts'],
+  },
+  scheduleTicks: {
+    args: ['--test', '--test-name-pattern=each tick is one job.*journal', 'test/flow/schedules.test.ts'],
+  },
   spoolPaused: spool('pairs', 'an agent that is taken for dead, and those who go on'),
 } as const satisfies Record<string, Catcher>;
 
