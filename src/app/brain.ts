@@ -12,10 +12,15 @@ import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { PoolHosts } from '../backends/pool/pool-hosts.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import { SpoolSource } from '../backends/spool/spool-source.ts';
+import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { Term } from '../core/ports/leadership.ts';
+import type { Timers } from '../kit/env/env.ts';
 import type { Service } from '../kit/service.ts';
 import { ServiceList } from '../kit/service-list.ts';
+import { within } from '../kit/within.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { SectionChanges } from '../model/http/reload.ts';
 import type { LeftWork } from '../runtime/left-work.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
 import type { Reads } from '../runtime/reads.ts';
@@ -23,7 +28,7 @@ import { configuredStore } from '../stores/registry.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { observers } from '../telemetry/observers.ts';
 import { RunTelemetry } from '../telemetry/run-telemetry.ts';
-import { AwaitServers } from './await-servers.ts';
+import { AwaitServers, FIRST_REPORTS_MS } from './await-servers.ts';
 import { CatalogFiles } from './catalog-files.ts';
 import {
   backendFolder,
@@ -35,8 +40,9 @@ import {
 import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
+import type { ReloadTarget } from './reloader.ts';
 import { runReads } from './run-reads.ts';
-import { otherServers } from './server-settings.ts';
+import { type OtherServerSettings, otherServers } from './server-settings.ts';
 import { runtimeSettings } from './settings.ts';
 import { TokenBudgets } from './token-budgets.ts';
 
@@ -68,11 +74,14 @@ const sourcesOf = ({
   gateways,
 ];
 
-export class Brain extends ServiceList {
+export class Brain extends ServiceList implements ReloadTarget {
   readonly orchestrator: Orchestrator;
   readonly modules: Modules;
   readonly #ownPool: OwnPool | undefined;
   readonly #servers: OtherServers;
+  readonly #schedules: ConfiguredSchedules;
+  readonly #settingsOf: (config: ResolvedConfig) => OtherServerSettings;
+  readonly #timers: Timers;
 
   constructor(parts: ServerParts, lead?: BrainTerm) {
     const ownPool = ownPoolOf(parts);
@@ -80,7 +89,13 @@ export class Brain extends ServiceList {
     const servers = serversOf(parts, lead, () => orchestrator.reads);
     const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, lead);
     const modules = modulesOf(parts, orchestrator);
-    super([...servicesOf(parts, orchestrator, ownPool, servers), modules]);
+    const { env, options, host } = parts;
+    const { schedules: configured } = options.config;
+    const schedules = new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: configured });
+    super([...servicesOf(parts, orchestrator, ownPool, servers, schedules), modules]);
+    this.#schedules = schedules;
+    this.#settingsOf = (config) => otherServers(config, { host, port: options.port ?? config.server.port });
+    this.#timers = env.timers;
     this.orchestrator = orchestrator;
     this.modules = modules;
     this.#ownPool = ownPool;
@@ -105,6 +120,25 @@ export class Brain extends ServiceList {
   drain(): Promise<void> {
     return this.orchestrator.drain.run();
   }
+
+  checkReload(config: ResolvedConfig): void {
+    if (!this.running) throw new OrchdError('SHUTTING_DOWN');
+    this.#servers.gateways.check(this.#settingsOf(config).gateways);
+  }
+
+  /** Schedules come first: they alone are stored, and so they alone can still be refused. */
+  async reload(config: ResolvedConfig, changes: readonly SectionChanges[]): Promise<void> {
+    const { gateway, gateways } = this.#settingsOf(config);
+    const changed = new Set(changes.map(({ section }) => section));
+    if (changed.has('schedules')) await this.#schedules.apply(config.schedules);
+    if (changed.has('modules')) await this.modules.apply(moduleSettings(config.modules));
+    const answered: Promise<void>[] = [];
+    if (changed.has('backends.gateways')) answered.push(this.#servers.gateways.apply(gateways));
+    if (changed.has('gateway.seats') && gateway?.is !== 'foreign')
+      answered.push(this.#servers.gateway.apply(gateway));
+    // One that takes longer is used as soon as it answers.
+    await within(this.#timers, FIRST_REPORTS_MS, Promise.all(answered), undefined);
+  }
 }
 
 /**
@@ -116,6 +150,7 @@ function servicesOf(
   orchestrator: Orchestrator,
   ownPool: OwnPool | undefined,
   servers: OtherServers,
+  schedules: ConfiguredSchedules,
 ): readonly Service[] {
   const { config, logger } = options;
   return [
@@ -126,7 +161,7 @@ function servicesOf(
     ...(ownPool ? [new RegisterOwnModels(env, ownPool, orchestrator)] : []),
     new AwaitServers(env, sourcesOf(servers)),
     new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),
-    new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: config.schedules }),
+    schedules,
     new ScheduleTicker({ env, logger, orchestrator }),
   ];
 }

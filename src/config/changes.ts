@@ -38,12 +38,14 @@ export interface OutsideTheFile {
   readonly rekeyedSeats?: readonly string[];
   /** `pool.url` is in use: the brain has a gateway, and cannot run one of its own beside it. */
   readonly usesPoolUrl?: boolean;
+  /** Whether `pool.url` is set in the new configuration, be it to its default. */
+  readonly setsPoolUrl?: boolean;
 }
 
 export function configChanges(
   before: RawConfig,
   after: RawConfig,
-  { rekeyedSeats = [], usesPoolUrl = false }: OutsideTheFile = {},
+  { rekeyedSeats = [], usesPoolUrl = false, setsPoolUrl = usesPoolUrl }: OutsideTheFile = {},
 ): ConfigChanges {
   const restartNeeded: string[] = [];
   const seats = usesPoolUrl
@@ -63,10 +65,13 @@ export function configChanges(
     const name = path.join('.');
     if (Object.hasOwn(LISTS, name) && !(name === 'gateway.seats' && usesPoolUrl)) continue;
     if (isFirstGateway && OWN_GATEWAY.includes(name)) continue;
-    if (!isDeepStrictEqual(valueAt(before, path), valueAt(after, path))) restartNeeded.push(name);
+    const isOther = !isDeepStrictEqual(valueAt(before, path), valueAt(after, path));
+    if (isOther || (name === 'pool.url' && usesPoolUrl !== setsPoolUrl)) restartNeeded.push(name);
   }
   return {
-    changes: found.filter(({ added, changed, removed }) => added.length + changed.length + removed.length > 0),
+    changes: found.filter(
+      ({ added, changed, removed }) => added.length + changed.length + removed.length > 0,
+    ),
     restartNeeded: restartNeeded.sort(),
     running: merged(before, after, { isFirstGateway, usesPoolUrl }),
   };

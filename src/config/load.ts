@@ -28,16 +28,19 @@ export interface ConfigSource {
   readonly onWarning?: (sentence: string) => void;
 }
 
+/** A valid configuration with where its values come from. */
+export interface LoadedConfig {
+  readonly raw: RawConfig;
+  readonly config: ResolvedConfig;
+  /** Where a value was set, by its path `a.b.c`: `config.yaml:3:5`, or the name of a variable. Defaults are left out. */
+  readonly origins: ReadonlyMap<string, string>;
+}
+
 /** A configuration with where its values come from, or everything that is wrong with it. */
 export interface CheckedConfig {
   readonly faults: readonly PlacedIssue[];
   /** Present if there are no faults. */
-  readonly found?: {
-    readonly raw: RawConfig;
-    readonly config: ResolvedConfig;
-    /** Where a value was set, by its path `a.b.c`: `config.yaml:3:5`, or the name of a variable. Defaults are left out. */
-    readonly origins: ReadonlyMap<string, string>;
-  };
+  readonly found?: LoadedConfig;
 }
 
 export function checkConfig({
@@ -63,17 +66,20 @@ export function checkConfig({
 }
 
 /** Throws CONFIG_INVALID with every fault it found, one per line. */
-export function loadConfig(source: ConfigSource = {}): ResolvedConfig {
-  const { faults, found } = checkConfig(source);
+export const loadConfig = (source: ConfigSource = {}): ResolvedConfig =>
+  loadedFrom(checkConfig(source)).config;
+
+/** Throws CONFIG_INVALID with every fault, one per line. */
+export function loadedFrom({ faults, found }: CheckedConfig): LoadedConfig {
   failOnIssues(faults);
   if (!found) throw new Error('unreachable: faults were reported above');
-  return found.config;
+  return found;
 }
 
 export const defaultConfig = (): ResolvedConfig => loadConfig();
 
 /** Seats without a prefix are those of one gateway: its own with the seats, or the one at pool.url. */
-function gatewayIssues(
+export function gatewayIssues(
   { gateway, backends, pool }: RawConfig,
   origins: ReadonlyMap<string, string>,
 ): Issue[] {
