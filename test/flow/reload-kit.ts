@@ -117,7 +117,7 @@ export class ReloadSite {
   }
 
   async shown(): Promise<Shown> {
-    const { backends } = await this.get<{ backends: BackendView[] }>('/v2/capabilities');
+    const { backends } = await this.get<{ backends: BackendView[] }>('/v2/meta/capabilities');
     const { modules } = await this.get<{ modules: ModuleView[] }>('/v2/modules');
     const { schedules } = await this.get<{ schedules: ScheduleView[] }>('/v2/schedules');
     return {
