@@ -9,7 +9,12 @@ const raw = (config: object): RawConfig => loadedFrom(checkConfig({ text: JSON.s
 const between = (before: object, after: object, outside?: OutsideTheFile): ConfigChanges =>
   configChanges(raw(before), raw(after), outside);
 
-const seat = (name: string, models = ['m']) => ({ name, driver: 'openai', url: 'http://127.0.0.1:1', models });
+const seat = (name: string, models = ['m']) => ({
+  name,
+  driver: 'openai',
+  url: 'http://127.0.0.1:1',
+  models,
+});
 const gateway = (name: string, port = 1) => ({ name, url: `http://127.0.0.1:${port}` });
 const schedule = (name: string, every_sec = 60) => ({ name, every_sec, job: { type: 'echo', payload: 1 } });
 const module = (name: string, interval_sec = 60) => ({ name, argv: ['true'], interval_sec });

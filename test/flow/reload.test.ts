@@ -1,9 +1,11 @@
 /** Growing without the core: a gateway, a module and a schedule are added to a running server by its configuration alone. */
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { jsonLines, orchd } from './cli-process.ts';
-import { LASTING, onStores } from './flow-kit.ts';
+import { FakeOpenAi } from '../fakes/providers/openai.ts';
+import { jsonLines, orchd, start } from './cli-process.ts';
+import { dataOf, LASTING, onStores } from './flow-kit.ts';
 import { gatewayWith, ReloadSite } from './reload-kit.ts';
 
 const ECHO_JOB = { type: 'echo', payload: 'tick' };
@@ -168,10 +170,7 @@ test('settings that need a restart are named at every reload until then, and are
     modules: [{ name: 'm', file: site.module('m'), interval_sec: 3600 }],
   });
   const first = await site.post();
-  assert.deepEqual(
-    [first.outcome, first.restart_needed],
-    ['applied', ['orchestrator.queue_capacity']],
-  );
+  assert.deepEqual([first.outcome, first.restart_needed], ['applied', ['orchestrator.queue_capacity']]);
   const second = await site.post();
   assert.deepEqual([second.outcome, second.restart_needed], ['unchanged', ['orchestrator.queue_capacity']]);
   const { queue } = await site.get<{ queue: { capacity: number } }>('/v2/meta/capabilities');
@@ -195,7 +194,6 @@ test('a file that is gone or cannot be read refuses a reload, and variables and 
 
 test('a server without a configuration file says so, and a SIGHUP does not end it', async (t) => {
   const site = new ReloadSite(t, '');
-  const { start } = await import('./cli-process.ts');
   const running = start(['up', '--port', '0', '--data', `${site.folder}/data`]);
   t.after(() => void running.child.kill('SIGKILL'));
   const url = /listens on (\S+)/.exec(await running.saw('err', /press Ctrl-C to stop/))?.[1] as string;
@@ -210,7 +208,6 @@ test('a server without a configuration file says so, and a SIGHUP does not end i
 
 test('a SIGHUP while it starts is obeyed when it is up, and one while it stops changes nothing', async (t) => {
   const site = new ReloadSite(t, '');
-  const { start } = await import('./cli-process.ts');
   writeFileSync(site.file, JSON.stringify(site.config()));
   const running = start(['up', '--port', '0', '--data', `${site.folder}/data`, '--config', site.file], {
     env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(SIGNALS_ITSELF)}` },
@@ -254,4 +251,73 @@ test('`orchd reload` prints what has changed, as text and as JSON', async (t) =>
   ]);
   const [json] = jsonLines((await orchd(['reload', '--json', '--url', site.server.url])).out);
   assert.deepEqual([json?.['outcome'], json?.['restart_needed']], ['unchanged', ['log.level']]);
+});
+
+test('seats of the own gateway come with their first entry, change their key, and go when their job has ended', async (t) => {
+  // Before the hook that removes the folder, which names the process of the gateway.
+  t.after(async () => {
+    await site.server.kill();
+    const address = readFileSync(join(site.folder, 'data', 'gateway', 'address.json'), 'utf8');
+    process.kill(JSON.parse(address).process.pid, 'SIGKILL');
+  });
+  const site: ReloadSite = new ReloadSite(t, '');
+  const provider = new FakeOpenAi(join(site.folder, 'bills.jsonl'));
+  await provider.start();
+  t.after(() => provider.stop());
+  const keyFile = join(site.folder, 'key');
+  writeFileSync(keyFile, 'first', { mode: 0o600 });
+  provider.key = 'first';
+  const seat = (name: string, model: string) => ({
+    ...{ name, driver: 'openai', mode: 'responses', url: provider.url },
+    ...{ key_file: keyFile, models: [model] },
+  });
+  const seats = (...list: object[]) => ({ gateway: { bind_addr: '127.0.0.1:0', seats: list } });
+  const changed = async (): Promise<unknown> => {
+    const { changes, restart_needed } = await site.post();
+    return [...changes, ...restart_needed];
+  };
+  const section = { section: 'gateway.seats', added: [], changed: [], removed: [] };
+  await site.up({});
+  site.write(seats(seat('a', 'one')));
+  assert.deepEqual(await changed(), [{ ...section, added: ['a'] }]);
+  await site.submit('first', { model: 'one', prompt: 'first' });
+  await site.succeeded('first');
+
+  provider.key = 'second';
+  writeFileSync(keyFile, 'second');
+  site.write(seats(seat('a', 'one'), seat('b', 'two')));
+  assert.deepEqual(await changed(), [{ ...section, added: ['b'], changed: ['a'] }]);
+  for (const model of ['one', 'two']) {
+    await site.submit(`${model}-again`, { model, prompt: model });
+    await site.succeeded(`${model}-again`);
+  }
+
+  provider.stage.hold('before-end');
+  await site.submit('runs', { model: 'one', prompt: 'runs' });
+  await site.until(() => provider.ledger.bills.some(({ prompt }) => prompt === 'runs'));
+  site.write(seats(seat('b', 'two')));
+  assert.deepEqual(await changed(), [{ ...section, removed: ['a'] }]);
+  provider.stage.release('before-end');
+  assert.equal((await site.succeeded('runs')).attempts.length, 1);
+  assert.equal(provider.ledger.bills.filter(({ prompt }) => prompt === 'runs').length, 1);
+  await site.until(async () => !(await site.shown()).backends.some((each) => each.startsWith('a ')));
+  assert.ok((await site.shown()).backends.includes('b two'));
+});
+
+test('a node that does not lead keeps what has changed for the time when it leads', async (t) => {
+  const place = await dataOf(t, 'mariadb');
+  const leader = new ReloadSite(t, place);
+  const standby = new ReloadSite(t, place);
+  const cluster = (node: string) => ({ cluster: { node, lease_ms: 2000 } });
+  const modules = [{ name: 'm', file: standby.module('m'), interval_sec: 3600 }];
+  await leader.up(cluster('a'));
+  await leader.until(async () => (await leader.get<{ is_leader: boolean }>('/leader')).is_leader);
+  await standby.up(cluster('b'));
+  standby.write({ ...cluster('b'), modules });
+  const { leads, outcome, changes } = await standby.post();
+  assert.deepEqual([leads, outcome, changes[0]?.added], [false, 'applied', ['m']]);
+  assert.deepEqual((await standby.shown()).modules, [], 'those of the leader');
+  assert.deepEqual(await leader.reports(), [], 'the file of the other node was not read');
+  await leader.server.kill();
+  await standby.until(async () => (await standby.shown()).modules.join() === 'm');
 });
