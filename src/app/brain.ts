@@ -202,10 +202,7 @@ function serversOf(
         .modelRecord(name)
         .then((record) => record !== undefined),
   };
-  const fleet: FleetReads = {
-    backends: () => reads().backends(),
-    openBackends: () => reads().openBackends(),
-  };
+  const fleet: FleetReads = { backends: () => reads().backends() };
   return {
     gateway: new GatewaySource({ ...common, folder: gatewayFolder(data), settings: gateway }),
     gateways: new RemoteGateways({

@@ -41,6 +41,8 @@ export interface ConfigFile {
   readonly loaded: LoadedConfig;
   /** Reads it again, with the variables and options of the start. Throws CONFIG_INVALID. */
   read(): Promise<LoadedConfig>;
+  /** Throws CONFIG_INVALID with everything that a start would refuse. */
+  check(loaded: LoadedConfig): Promise<void>;
 }
 
 export interface ServerParts {

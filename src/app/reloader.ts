@@ -16,7 +16,6 @@ import { OrchdError, toOrchdError } from '../model/errors.ts';
 import type { ReloadReport, SectionChanges } from '../model/http/reload.ts';
 import type { ServerParts } from './parts.ts';
 import { otherServers } from './server-settings.ts';
-import { startFindings } from './start-checks.ts';
 
 /** A brain that leads. */
 export interface ReloadTarget {
@@ -106,9 +105,10 @@ export class Reloader extends Service implements Reloading {
   async #apply(target: ReloadTarget | undefined): Promise<ConfigChanges> {
     const { configFile } = this.#parts.options;
     const before = this.#running;
-    if (!configFile || !before) throw new OrchdError('NO_CONFIG_FILE');
+    if (!configFile || !before)
+      throw new OrchdError('NO_CONFIG_FILE', 'the server was started without a configuration file');
     const next = await configFile.read();
-    await this.#check(next);
+    await configFile.check(next);
     const keys = this.#keysOf(next.config);
     const changes = configChanges(before.raw, next.raw, {
       rekeyedSeats: changedKeys(this.#keys, keys),
@@ -118,40 +118,15 @@ export class Reloader extends Service implements Reloading {
     const raw = changes.running;
     const origins = originsAfter(before, next);
     const merged: LoadedConfig = { raw, origins, config: resolveConfig(raw, (path) => origins.has(path)) };
-    if (changes.restartNeeded.length > 0) await this.#checkMerged(merged);
+    if (changes.restartNeeded.length > 0) {
+      checkTogether(merged);
+      await configFile.check(merged);
+    }
     target?.checkReload(merged.config);
     if (changes.changes.length > 0) await target?.reload(merged.config, changes.changes);
     this.#running = merged;
     this.#keys = keys;
     return changes;
-  }
-
-  /** L1. */
-  async #check({ config, origins }: LoadedConfig): Promise<void> {
-    const { options, host } = this.#parts;
-    const port = options.port ?? config.server.port;
-    const findings = await startFindings({ config, data: options.data, host: options.host ?? host, port });
-    const faults = findings.filter(({ is }) => is === 'fault');
-    failOnIssues(
-      faults.map(({ path, message }) => ({
-        position: origins.get(path.replace(/\[.*$/, '')) ?? '',
-        field: path,
-        message,
-      })),
-    );
-  }
-
-  /** L2. */
-  async #checkMerged(merged: LoadedConfig): Promise<void> {
-    const issues = gatewayIssues(merged.raw, merged.origins);
-    failOnIssues(
-      issues.map(({ path, message }) => ({
-        position: 'with the settings that need a restart',
-        field: path.join('.').replaceAll('.[', '['),
-        message,
-      })),
-    );
-    await this.#check(merged);
   }
 
   /** Keys of the seats by their names: those in files may change while the configuration does not. */
@@ -194,6 +169,17 @@ function originsAfter(before: LoadedConfig, next: LoadedConfig): ReadonlyMap<str
   if (poolUrl === undefined) origins.delete('pool.url');
   else origins.set('pool.url', poolUrl);
   return origins;
+}
+
+/** L2. */
+function checkTogether({ raw, origins }: LoadedConfig): void {
+  failOnIssues(
+    gatewayIssues(raw, origins).map(({ path, message }) => ({
+      position: 'with the settings that need a restart',
+      field: path.join('.').replaceAll('.[', '['),
+      message,
+    })),
+  );
 }
 
 const changedKeys = (before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] =>

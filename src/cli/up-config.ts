@@ -3,8 +3,9 @@ import type { ConfigFile } from '../app/parts.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { UpstreamConfig } from '../config/upstreams.ts';
 import { OrchdError } from '../model/errors.ts';
+import { textOf, wholeOf } from './arguments.ts';
 import { type CliArguments, type Terminal, UsageError } from './command.ts';
-import { configPath, readLoadedConfig } from './settings.ts';
+import { configPath, dataFolder, readLoadedConfig } from './settings.ts';
 
 export interface UpConfig {
   readonly loaded: LoadedConfig;
@@ -27,8 +28,27 @@ export async function readUpConfig(
   return {
     loaded,
     configuredUpstreams: configured.config.backends.upstreams.length,
-    file: path === undefined ? undefined : { loaded, read },
+    file: path === undefined ? undefined : { loaded, read, check: (next) => checkStart(args, loaded, next) },
   };
+}
+
+/** Throws CONFIG_INVALID with everything that a start of `next` would refuse, in the data folder of `first`. */
+async function checkStart(args: CliArguments, first: LoadedConfig, next: LoadedConfig): Promise<void> {
+  const { failOnIssues } = await import('../config/issues.ts');
+  const { startFindings } = await import('./start-checks.ts');
+  const { config, origins } = next;
+  const host = textOf(args.values, 'host') ?? config.server.host;
+  const port = wholeOf(args.values, 'port', 0, 65_535) ?? config.server.port;
+  const findings = await startFindings({ config, data: dataFolder(args, first.config), host, port });
+  const faults = findings.filter(({ is }) => is === 'fault');
+  failOnIssues(
+    faults.map(({ path: field, message }) => ({
+      // A list has one place, whichever of its entries is meant.
+      position: origins.get(field.replace(/\[.*$/, '')) ?? '',
+      field,
+      message,
+    })),
+  );
 }
 
 async function withUpstreams(loaded: LoadedConfig, more: readonly UpstreamConfig[]): Promise<LoadedConfig> {

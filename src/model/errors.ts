@@ -326,12 +326,7 @@ export const ERRORS = {
     'Give the address of an API that answers GET /v1/models, with or without /v1 at its end.',
   ),
   CONFIG_INVALID: entry(400, false, 'The configuration is not valid.', 'Correct what the message names.'),
-  NO_CONFIG_FILE: entry(
-    409,
-    false,
-    'The server was started without a configuration file, so there is none to read again.',
-    'Start it with `orchd up --config FILE`; then a reload reads FILE.',
-  ),
+  NO_CONFIG_FILE: entry(409, false, 'There is no configuration file.', 'Start it with --config FILE.'),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -304,12 +304,6 @@ export class Reads {
     });
   }
 
-  /** Synchronous: names of the backends on which attempts are open. It may be ahead of what is durable. */
-  openBackends(): ReadonlySet<string> {
-    const open = [...this.#parts.engine.state.open.values()];
-    return new Set(open.flatMap((entry) => entry.open?.backend ?? []));
-  }
-
   /** Synchronous: some backend knows another copy of this store. */
   get isDiverged(): boolean {
     return this.#parts.divergence.found.length > 0;

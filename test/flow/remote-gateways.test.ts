@@ -42,7 +42,7 @@ async function brainWith(
     isCopy: false,
     maxStreams: 64,
     isInCatalog: async () => false,
-    fleet: { backends: () => brain.reads.backends(), openBackends: () => brain.reads.openBackends() },
+    fleet: { backends: () => brain.reads.backends() },
   });
   const brain = await start(t, { data, backends: [], sources: [source], config: FAST });
   await source.firstReports();

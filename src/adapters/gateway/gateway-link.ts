@@ -118,6 +118,11 @@ export class GatewayLink implements LinkListener<GatewayState> {
     this.#seats.get(backend.slice(this.#options.prefix.length))?.target?.close();
   }
 
+  /** Whether its seats are known: from a report, or from an earlier one on disk. */
+  get isKnown(): boolean {
+    return this.#state !== undefined;
+  }
+
   /** Names of the backends of all seats. */
   get backends(): readonly string[] {
     return Array.from(this.#seats.keys(), (name) => this.#backend(name));

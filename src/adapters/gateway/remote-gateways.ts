@@ -21,9 +21,7 @@ import type { RemoteGateway } from './remote-settings.ts';
 
 /** What the brain says about its backends. */
 export interface FleetReads {
-  backends(): readonly Pick<BackendView, 'name' | 'models'>[];
-  /** The backends on which attempts are open. */
-  openBackends(): ReadonlySet<string>;
+  backends(): readonly Pick<BackendView, 'name' | 'models' | 'used'>[];
 }
 
 export interface RemoteGatewaysOptions {
@@ -212,7 +210,7 @@ export class RemoteGateways implements BackendSource {
     const { link } = connected;
     // Its seats are known by then, or it is away.
     await link.firstReport;
-    while (connected.isFormer && this.#isInUse(name, link)) {
+    while (connected.isFormer && this.#isInUse(link)) {
       await pause(env.timers, DRAIN_POLL_MS, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
     }
@@ -227,10 +225,14 @@ export class RemoteGateways implements BackendSource {
   }
 
   /** Also while the brain has not heard yet that a seat takes nothing new: it may give a job to it until then. */
-  #isInUse(name: string, link: GatewayLink): boolean {
+  #isInUse(link: GatewayLink): boolean {
     const { fleet } = this.#options;
-    if ([...fleet.openBackends()].some((backend) => backend.startsWith(prefixOf(name)))) return true;
-    const models = new Map(fleet.backends().map((backend) => [backend.name, backend.models]));
-    return link.backends.some((backend) => models.get(backend)?.length !== 0);
+    // One that has never answered may have attempts on seats that nobody knows now.
+    if (!link.isKnown) return true;
+    const known = new Map(fleet.backends().map((backend) => [backend.name, backend]));
+    return link.backends.some((name) => {
+      const { models, used = 0 } = known.get(name) ?? {};
+      return models?.length !== 0 || used > 0;
+    });
   }
 }

@@ -1,8 +1,8 @@
 /** `orchd config check|show` */
-import type { Finding } from '../../app/start-checks.ts';
 import { flagOf, oneOf, textOf, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { DATA_OPTIONS, JSON_OPTION, usageOf } from '../options.ts';
+import type { Finding } from '../start-checks.ts';
 
 const WORDS = ['check', 'show'] as const;
 
@@ -56,7 +56,7 @@ async function check(args: CliArguments, port: number | undefined, terminal: Ter
   ];
   if (checked.found) {
     const { config: resolved, origins } = checked.found;
-    const { startFindings } = await import('../../app/start-checks.ts');
+    const { startFindings } = await import('../start-checks.ts');
     const host = textOf(args.values, 'host') ?? resolved.server.host;
     const data = dataFolder(args, resolved);
     const found = await startFindings({ config: resolved, data, host, port: port ?? resolved.server.port });

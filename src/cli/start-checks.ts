@@ -5,6 +5,8 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { moduleSettings } from '../adapters/modules/settings.ts';
 import { checkSchedules } from '../adapters/schedules/check.ts';
 import { Agents } from '../agents/agents.ts';
+import { gatewayOf, gatewaysOf, spoolsOf, upstreamsOf } from '../app/server-settings.ts';
+import { checkTokenNeeded } from '../app/token-needed.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import type { AgentConfig } from '../config/agents.ts';
 import type { CommandConfig, SpoolConfig } from '../config/backends.ts';
@@ -15,8 +17,6 @@ import { OrchdError } from '../model/errors.ts';
 import { checkLimits, checkPrices } from '../runtime/check-limits.ts';
 import { configuredStore } from '../stores/registry.ts';
 import { readUniqueTokens, TOKEN_FILE } from '../wire/token-file.ts';
-import { gatewayOf, gatewaysOf, spoolsOf, upstreamsOf } from './server-settings.ts';
-import { checkTokenNeeded } from './token-needed.ts';
 
 export interface Finding {
   /** With a fault `orchd up` does not start; with a warning something of it would not work. */
