@@ -12,7 +12,7 @@ import type { Identity } from '../wire/tokens.ts';
 import { approvalRoutes } from './approvals.ts';
 import { batchRoutes, bulkCommandRoutes } from './batches.ts';
 import { catalogRoutes } from './catalog.ts';
-import { controlRoutes } from './control.ts';
+import { controlRoutes, type Reloading } from './control.ts';
 import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
@@ -55,6 +55,7 @@ export interface ApiOptions extends MetaOptions {
   readonly agents: Agents;
   /** The modules of the brain. */
   readonly modules: ModuleDirectory;
+  readonly reloading: Reloading;
 }
 
 const LEASE_TOKEN_BYTES = 32;
@@ -88,7 +89,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...moduleRoutes(options.modules),
     ...usageRoutes(orchestrator, { currency: options.currency, openStreams, timers: env.timers }),
     ...scheduleRoutes(orchestrator),
-    ...controlRoutes(orchestrator),
+    ...controlRoutes(orchestrator, options.reloading),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
     ...openAiRoutes({

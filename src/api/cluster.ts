@@ -5,7 +5,15 @@ import type { Route } from '../wire/route.ts';
 import type { Forwarder } from './forward.ts';
 
 /** Paths that every node answers itself. */
-const ANSWERED_LOCALLY = new Set(['/health', '/ready', '/leader', '/metrics', '/openapi.json']);
+const ANSWERED_LOCALLY = new Set([
+  '/health',
+  '/ready',
+  '/leader',
+  '/metrics',
+  '/openapi.json',
+  // The configuration is a file of the node.
+  '/control/reload',
+]);
 
 const keyOf = ({ method, path }: Route): string => `${method} ${path}`;
 

@@ -1,9 +1,44 @@
 /** Orders of an operator to the brain as a whole. */
 import { ReconcileReport, ReconcileReports } from '../model/http/control.ts';
+import { ReloadReport, ReloadReports } from '../model/http/reload.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Route, route } from '../wire/route.ts';
 
-export const controlRoutes = ({ reconciliation }: Orchestrator): readonly Route[] => [
+/** The configuration of the server that answers. */
+export interface Reloading {
+  readonly reports: readonly ReloadReport[];
+  /** Throws CONFIG_INVALID or NO_CONFIG_FILE; then nothing has changed. */
+  reload(by: string): Promise<ReloadReport>;
+}
+
+export const controlRoutes = ({ reconciliation }: Orchestrator, reloading: Reloading): readonly Route[] => [
+  route({
+    operationId: 'reload',
+    tag: 'control',
+    method: 'POST',
+    path: '/control/reload',
+    role: 'operate',
+    scope: 'global',
+    summary:
+      'Read the configuration file again and take over seats, gateways, modules and schedules; with one fault in it nothing changes',
+    answers: {
+      200: { description: 'What has changed, and what needs a restart', body: ReloadReport },
+      400: 'Something in the configuration is wrong: nothing has changed',
+      409: 'The server was started without a configuration file',
+    },
+    handle: async ({ identity }) => ({ status: 200, body: await reloading.reload(identity.name) }),
+  }),
+  route({
+    operationId: 'getReloads',
+    tag: 'control',
+    method: 'GET',
+    path: '/control/reload',
+    role: 'read',
+    scope: 'global',
+    summary: 'The last reloads of the configuration since the start, also those that were refused',
+    answers: { 200: { description: 'The reports, the latest first', body: ReloadReports } },
+    handle: () => ({ status: 200, body: { reports: [...reloading.reports] } }),
+  }),
   route({
     operationId: 'reconcile',
     tag: 'control',

@@ -4,7 +4,7 @@ import { Service } from '../kit/service.ts';
 import { within } from '../kit/within.ts';
 
 /** One that takes longer is used as soon as it answers. */
-const FIRST_REPORTS_MS = 5000;
+export const FIRST_REPORTS_MS = 5000;
 
 interface OtherServer {
   /** Settles when it has answered once, or is known to be away. */

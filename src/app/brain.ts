@@ -1,39 +1,42 @@
 /** The brain of a server: an orchestrator and everything that runs beside it while this process leads. */
 import { resolve } from 'node:path';
 import { GatewaySource } from '../adapters/gateway/gateway-source.ts';
-import { gatewaySettings } from '../adapters/gateway/settings.ts';
+import { type FleetReads, RemoteGateways } from '../adapters/gateway/remote-gateways.ts';
 import { Modules } from '../adapters/modules/modules.ts';
 import { moduleSettings } from '../adapters/modules/settings.ts';
 import { ConfiguredSchedules } from '../adapters/schedules/configured-schedules.ts';
 import { ScheduleTicker } from '../adapters/schedules/schedule-ticker.ts';
-import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { UpstreamSource } from '../adapters/upstreams/upstream-source.ts';
-import { AGENT_BACKENDS } from '../agents/agents.ts';
 import { COMMAND_BACKEND } from '../agents/command-backend.ts';
 import { HttpPoolManagers } from '../backends/pool/managers.ts';
 import { PoolHosts } from '../backends/pool/pool-hosts.ts';
 import { configuredBackends } from '../backends/registry.ts';
-import { spoolSettings } from '../backends/spool/settings.ts';
 import { SpoolSource } from '../backends/spool/spool-source.ts';
-import type { SpoolConfig } from '../config/backends.ts';
-import type { UpstreamConfig } from '../config/upstreams.ts';
+import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { Term } from '../core/ports/leadership.ts';
+import type { Timers } from '../kit/env/env.ts';
 import type { Service } from '../kit/service.ts';
 import { ServiceList } from '../kit/service-list.ts';
+import { within } from '../kit/within.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { SectionChanges } from '../model/http/reload.ts';
 import type { LeftWork } from '../runtime/left-work.ts';
 import { Orchestrator } from '../runtime/orchestrator.ts';
+import type { Reads } from '../runtime/reads.ts';
 import { configuredStore } from '../stores/registry.ts';
 import { Narrator } from '../telemetry/narrator.ts';
 import { observers } from '../telemetry/observers.ts';
 import { RunTelemetry } from '../telemetry/run-telemetry.ts';
-import { AwaitServers } from './await-servers.ts';
+import { AwaitServers, FIRST_REPORTS_MS } from './await-servers.ts';
 import { CatalogFiles } from './catalog-files.ts';
-import { backendFolder, gatewayFolder, upstreamsFolder } from './node-folders.ts';
+import { backendFolder, gatewayFolder, gatewaysFolder, upstreamsFolder } from './node-folders.ts';
 import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
+import type { ReloadTarget } from './reloader.ts';
 import { runReads } from './run-reads.ts';
+import { type OtherServerSettings, otherServers } from './server-settings.ts';
 import { runtimeSettings } from './settings.ts';
 import { TokenBudgets } from './token-budgets.ts';
 
@@ -49,23 +52,44 @@ export interface BrainTerm {
   readonly node: string;
 }
 
-type OtherServers = readonly (UpstreamSource | GatewaySource | SpoolSource)[];
+interface OtherServers {
+  readonly gateway: GatewaySource;
+  readonly gateways: RemoteGateways;
+  readonly others: readonly (UpstreamSource | SpoolSource)[];
+}
 
-export class Brain extends ServiceList {
+const sourcesOf = ({
+  gateway,
+  gateways,
+  others,
+}: OtherServers): readonly (GatewaySource | RemoteGateways | UpstreamSource | SpoolSource)[] => [
+  ...others,
+  gateway,
+  gateways,
+];
+
+export class Brain extends ServiceList implements ReloadTarget {
   readonly orchestrator: Orchestrator;
   readonly modules: Modules;
   readonly #ownPool: OwnPool | undefined;
   readonly #servers: OtherServers;
+  readonly #schedules: ConfiguredSchedules;
+  readonly #settingsOf: (config: ResolvedConfig) => OtherServerSettings;
+  readonly #timers: Timers;
 
   constructor(parts: ServerParts, lead?: BrainTerm) {
     const ownPool = ownPoolOf(parts);
-    // Asked only while the orchestrator runs, which is made with the source.
-    const isInCatalog = (name: string): Promise<boolean> =>
-      orchestrator.reads.modelRecord(name).then((record) => record !== undefined);
-    const servers = serversOf(parts, lead, isInCatalog);
+    // Read only while the orchestrator runs, which is made with the sources.
+    const servers = serversOf(parts, lead, () => orchestrator.reads);
     const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, lead);
     const modules = modulesOf(parts, orchestrator);
-    super([...servicesOf(parts, orchestrator, ownPool, servers), modules]);
+    const { env, options, host } = parts;
+    const { schedules: configured } = options.config;
+    const schedules = new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: configured });
+    super([...servicesOf(parts, orchestrator, ownPool, servers, schedules), modules]);
+    this.#schedules = schedules;
+    this.#settingsOf = (config) => otherServers(config, { host, port: options.port ?? config.server.port });
+    this.#timers = env.timers;
     this.orchestrator = orchestrator;
     this.modules = modules;
     this.#ownPool = ownPool;
@@ -75,7 +99,7 @@ export class Brain extends ServiceList {
   /** Names of the models of this machine's workers, the upstreams and the seats; known once it has started. */
   get models(): readonly string[] {
     const own = this.#ownPool?.models.map(({ name }) => name) ?? [];
-    return [...new Set([...own, ...this.#servers.flatMap(({ models }) => models)])];
+    return [...new Set([...own, ...sourcesOf(this.#servers).flatMap(({ models }) => models)])];
   }
 
   /** What it leaves behind when it stops. */
@@ -90,6 +114,25 @@ export class Brain extends ServiceList {
   drain(): Promise<void> {
     return this.orchestrator.drain.run();
   }
+
+  checkReload(config: ResolvedConfig): void {
+    if (!this.running) throw new OrchdError('SHUTTING_DOWN');
+    this.#servers.gateways.check(this.#settingsOf(config).gateways);
+  }
+
+  /** Schedules come first: they alone are stored, and so they alone can still be refused. */
+  async reload(config: ResolvedConfig, changes: readonly SectionChanges[]): Promise<void> {
+    const { gateway, gateways } = this.#settingsOf(config);
+    const changed = new Set(changes.map(({ section }) => section));
+    if (changed.has('schedules')) await this.#schedules.apply(config.schedules);
+    if (changed.has('modules')) await this.modules.apply(moduleSettings(config.modules));
+    const answered: Promise<void>[] = [];
+    if (changed.has('backends.gateways')) answered.push(this.#servers.gateways.apply(gateways));
+    if (changed.has('gateway.seats') && gateway?.is !== 'foreign')
+      answered.push(this.#servers.gateway.apply(gateway));
+    // One that takes longer is used as soon as it answers.
+    await within(this.#timers, FIRST_REPORTS_MS, Promise.all(answered), undefined);
+  }
 }
 
 /**
@@ -101,6 +144,7 @@ function servicesOf(
   orchestrator: Orchestrator,
   ownPool: OwnPool | undefined,
   servers: OtherServers,
+  schedules: ConfiguredSchedules,
 ): readonly Service[] {
   const { config, logger } = options;
   return [
@@ -109,9 +153,9 @@ function servicesOf(
     orchestrator,
     new TokenBudgets(tokens, orchestrator, logger),
     ...(ownPool ? [new RegisterOwnModels(env, ownPool, orchestrator)] : []),
-    new AwaitServers(env, servers),
+    new AwaitServers(env, sourcesOf(servers)),
     new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),
-    new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: config.schedules }),
+    schedules,
     new ScheduleTicker({ env, logger, orchestrator }),
   ];
 }
@@ -129,40 +173,41 @@ function ownPoolOf({ options, env }: ServerParts): OwnPool | undefined {
   return new OwnPool({ env, logger, models, workerArgs, contextLength, data: resolve(data), isCopy });
 }
 
-/** What somebody else runs: the upstreams, the seats of the gateway, and spools with their agents. */
+/** What somebody else runs: the upstreams, the seats of gateways, and spools with their agents. */
 function serversOf(
   { options, env, host }: ServerParts,
   lead: BrainTerm | undefined,
-  isInCatalog: (name: string) => Promise<boolean>,
+  reads: () => Reads,
 ): OtherServers {
   const { config, logger, data } = options;
-  const variables = process.env;
-  const configured = [...configuredBackends(config).map(({ name }) => name), ...AGENT_BACKENDS];
-  const spools = spoolSettings(config.backends.spools as readonly SpoolConfig[], configured);
-  const taken = [...configured, ...spools.map(({ name }) => name)];
-  const upstreams = upstreamSettings(config.backends.upstreams as readonly UpstreamConfig[], {
-    variables,
-    host,
-    port: options.port ?? config.server.port,
-    taken,
-  });
-  const settings = gatewaySettings(config, {
-    variables,
-    taken: [...taken, ...upstreams.map(({ name }) => name)],
-  });
+  const address = { host, port: options.port ?? config.server.port };
+  const { spools, upstreams, gateway, gateways } = otherServers(config, address);
   const common = {
     env,
     logger,
     node: lead?.node,
     isCopy: lead === undefined && (options.isCopy ?? false),
     maxStreams: MAX_WORKER_STREAMS,
-    isInCatalog,
+    isInCatalog: (name: string) =>
+      reads()
+        .modelRecord(name)
+        .then((record) => record !== undefined),
   };
-  return [
-    new UpstreamSource({ ...common, folder: upstreamsFolder(data), upstreams }),
-    new GatewaySource({ ...common, folder: gatewayFolder(data), settings }),
-    ...spools.map((each) => new SpoolSource({ env, logger, ...each })),
-  ];
+  const fleet: FleetReads = { backends: () => reads().backends() };
+  return {
+    gateway: new GatewaySource({ ...common, folder: gatewayFolder(data), settings: gateway }),
+    gateways: new RemoteGateways({
+      ...common,
+      folder: gatewaysFolder(data),
+      gateways,
+      variables: process.env,
+      fleet,
+    }),
+    others: [
+      new UpstreamSource({ ...common, folder: upstreamsFolder(data), upstreams }),
+      ...spools.map((each) => new SpoolSource({ env, logger, ...each })),
+    ],
+  };
 }
 
 function orchestratorOf(
@@ -182,7 +227,7 @@ function orchestratorOf(
     managers: managersOf(parts, ownPool),
     env,
     store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term, isCopy }),
-    sources: servers,
+    sources: sourcesOf(servers),
     backends: [
       ...backendsOf(parts, isCopy, lead?.node),
       ...parts.agents.backends(

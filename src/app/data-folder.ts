@@ -4,7 +4,7 @@ import type { Logger } from '../kit/logger.ts';
 
 /** Names that orchd itself uses in a data folder, with the suffixes of SQLite and of temporary files. */
 const OWN_NAME =
-  /^((lock|tokens\.lock|history\.sqlite)(-wal|-shm|-journal|\.damaged)?|tokens\.json(\.tmp)?|checkpoint(\.previous)?\.json|checkpoint\.tmp|folder\.(id|json)|moving\.(json|tmp)|checkpoints|log|blobs|session-keys|executions|gateway|pool|upstreams)$/;
+  /^((lock|tokens\.lock|history\.sqlite)(-wal|-shm|-journal|\.damaged)?|tokens\.json(\.tmp)?|checkpoint(\.previous)?\.json|checkpoint\.tmp|folder\.(id|json)|moving\.(json|tmp)|checkpoints|log|blobs|session-keys|executions|gateways?|pool|upstreams)$/;
 
 /** `lost+found` is made with a file system: a folder that holds it is a disk of its own, not one shared with others. */
 export const isOwnName = (name: string): boolean => OWN_NAME.test(name) || name === 'lost+found';

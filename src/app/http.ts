@@ -1,5 +1,6 @@
 /** The HTTP surface of a server. */
 import type { ApiOptions } from '../api/api.ts';
+import type { Reloading } from '../api/control.ts';
 import type { ModuleDirectory } from '../api/modules.ts';
 import { isLoopbackHost } from '../config/address.ts';
 import { Service } from '../kit/service.ts';
@@ -57,6 +58,7 @@ export function httpServer(
 export function apiOptions(
   { options, env, uptimeMs, tally, tokens, answerRoom, agents }: ServerParts,
   modules: ModuleDirectory,
+  reloading: Reloading,
 ): ApiOptions {
   const { server, queue, store, leases, pools, money } = options.config;
   return {
@@ -79,6 +81,7 @@ export function apiOptions(
     answerRoom,
     agents,
     modules,
+    reloading,
   };
 }
 

@@ -10,3 +10,17 @@ test('options that are no options are refused, with the nearest name', async () 
   await refused({ data: 'memory' }, /"backends" must be an array/);
   await refused({ data: 'memory', backends: [{ name: 'b', typs: {} }] }, /a backend needs "types"/);
 });
+
+test('what only the server runs is refused, and not ignored', async () => {
+  const parts = {
+    schedules: [{ name: 's', every_sec: 60, job: { type: 'x', payload: 1 } }],
+    modules: [{ name: 'm', argv: ['true'] }],
+    'gateway.seats': [{ name: 'a', driver: 'openai', url: 'http://127.0.0.1:1', models: ['m'] }],
+    'backends.gateways': [{ name: 'g', url: 'http://127.0.0.1:1' }],
+  };
+  for (const [path, list] of Object.entries(parts)) {
+    const [first = '', second] = path.split('.');
+    const config = JSON.stringify({ [first]: second === undefined ? list : { [second]: list } });
+    await refused({ data: 'memory', backends: [], config }, new RegExp(`^${path} is a part of the server`));
+  }
+});

@@ -68,10 +68,24 @@ function checkOptions(options: OrchestratorOptions): void {
   }
 }
 
+/** What only the server runs would be ignored without a word; `instead` says what a program does. */
+function refuseServerParts({ schedules, modules, gateway, backends }: ResolvedConfig): void {
+  const parts: readonly (readonly [field: string, entries: readonly unknown[], instead: string])[] = [
+    ['schedules', schedules, 'a program submits at its own times'],
+    ['modules', modules, 'a program submits what it finds itself'],
+    ['gateway.seats', gateway.seats, 'give a BackendSource in "sources"'],
+    ['backends.gateways', backends.gateways, 'give a BackendSource in "sources"'],
+  ];
+  for (const [field, entries, instead] of parts)
+    if (entries.length > 0)
+      throw new OrchdError('INVALID_PARAMS', `${field} is a part of the server: ${instead}`, { field });
+}
+
 /** Starts an orchestrator in this process and returns it once it has recovered. */
 export async function createOrchestrator(options: OrchestratorOptions): Promise<Orchestrator> {
   checkOptions(options);
   const config = loadConfig(options.config === undefined ? {} : { text: options.config });
+  refuseServerParts(config);
   const env = options.env ?? realEnv();
   const logger = options.logger ?? quietLogger(env, config);
   const { sources = [], isCopy = false } = options;
@@ -95,14 +109,6 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw new OrchdError('INVALID_PARAMS', 'commands of agents need a data folder: set "data"', {
       field: 'data',
     });
-  if (config.schedules.length > 0)
-    throw new OrchdError(
-      'INVALID_PARAMS',
-      'schedules are a part of the server: a program submits at its own times',
-      {
-        field: 'schedules',
-      },
-    );
   const orchestrator: Orchestrator = new Orchestrator({
     env,
     store,

@@ -24,6 +24,9 @@ export const upstreamsFolder = (data: string): string => join(resolve(data), 'up
 /** The folder of the gateway that the brain runs, below the data folder. */
 export const gatewayFolder = (data: string): string => join(resolve(data), 'gateway');
 
+/** The folder of what is remembered about gateways that others run, below the data folder. */
+export const gatewaysFolder = (data: string): string => join(resolve(data), 'gateways');
+
 const openCommands = (env: Env, folder: string, isCopy: boolean): Promise<void> =>
   openLayout(env, layoutOf(folder), isCopy);
 

@@ -10,6 +10,7 @@ import { Service } from '../kit/service.ts';
 import { ServiceList } from '../kit/service-list.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { LeaderView } from '../model/http/meta.ts';
+import type { ReloadReport } from '../model/http/reload.ts';
 import type { LeftWork } from '../runtime/left-work.ts';
 import { Member } from '../runtime/member.ts';
 import type { NodeLeadership } from '../stores/descriptor.ts';
@@ -21,6 +22,7 @@ import { Brain } from './brain.ts';
 import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
 import { NodeFolders } from './node-folders.ts';
 import type { RunningServer, ServerParts } from './parts.ts';
+import { Reloader } from './reloader.ts';
 import { NO_MODULES, STANDBY } from './standby.ts';
 
 /** Requests that may be forwarded to the leader at a time, and the same for streams. */
@@ -39,6 +41,9 @@ export class ClusterNode extends Service implements RunningServer {
   readonly #services: ServiceList;
   /** The routes of the brain that was made last; they are used while it leads. */
   #leading: ReadonlyMap<string, Route> = new Map();
+  readonly #reloader: Reloader;
+  /** The brain that was made last, from the configuration that was in use then. */
+  #made: Brain | undefined;
   #left: LeftWork | undefined;
   readonly hasNodes = true;
 
@@ -58,17 +63,21 @@ export class ClusterNode extends Service implements RunningServer {
       self: this.#identity,
       logger,
       makeBrain: (term) => {
-        const brain = new Brain(parts, { term, node: this.#identity.node });
+        const current = { ...parts, options: { ...options, config: this.#reloader.config } };
+        const brain = new Brain(current, { term, node: this.#identity.node });
+        this.#made = brain;
         this.#leading = routeTable(this.#routesOf(brain, () => false));
         return brain;
       },
     });
+    this.#reloader = new Reloader(parts, () => this.#leadingBrain());
     this.#http = this.#server();
     this.#openCalls = new OpenCalls(this.#http, () => this.#member.brain?.orchestrator);
     this.#services = new ServiceList([
       new NodeFolders(parts),
       parts.tokens,
       parts.folderMeter,
+      this.#reloader,
       this.#http,
       // The port is known only now, if the configuration leaves it open.
       this.#identity,
@@ -89,8 +98,18 @@ export class ClusterNode extends Service implements RunningServer {
     return this.#left;
   }
 
+  reload(by: string): Promise<ReloadReport> {
+    return this.#reloader.reload(by);
+  }
+
   protected onStart(): Promise<void> {
     return this.#services.start();
+  }
+
+  /** One that is starting is waited for: it was made before a reload that is under way. */
+  async #leadingBrain(): Promise<Brain | undefined> {
+    await this.#made?.start().catch(() => undefined);
+    return this.#member.brain;
   }
 
   protected async onStop(): Promise<void> {
@@ -103,7 +122,7 @@ export class ClusterNode extends Service implements RunningServer {
 
   #routesOf({ orchestrator, modules }: Answering, canForward: () => boolean): readonly Route[] {
     return apiRoutes(orchestrator, {
-      ...apiOptions(this.#parts, modules),
+      ...apiOptions(this.#parts, modules, this.#reloader),
       leader: () => this.#leaderView(),
       canForward,
     });

@@ -1,10 +1,12 @@
 /** The options and shared parts of a server, alone or as a node of a cluster. */
 import type { Agents } from '../agents/agents.ts';
+import type { LoadedConfig } from '../config/load.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend } from '../core/ports/backend.ts';
 import type { ByteRoom } from '../kit/byte-room.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
+import type { ReloadReport } from '../model/http/reload.ts';
 import type { LeftWork } from '../runtime/left-work.ts';
 import type { Tally } from '../telemetry/tally.ts';
 import type { TokenFile } from '../wire/token-file.ts';
@@ -30,6 +32,17 @@ export interface ServerOptions {
    * folders of this node's backends are copies, and the database keeps its owner.
    */
   readonly isCopy?: boolean;
+  /** The file of the configuration, for reloads; undefined: it was not read from a file. */
+  readonly configFile?: ConfigFile | undefined;
+}
+
+export interface ConfigFile {
+  /** What `config` was made from. */
+  readonly loaded: LoadedConfig;
+  /** Reads it again, with the variables and options of the start. Throws CONFIG_INVALID. */
+  read(): Promise<LoadedConfig>;
+  /** Throws CONFIG_INVALID with everything that a start would refuse. */
+  check(loaded: LoadedConfig): Promise<void>;
 }
 
 export interface ServerParts {
@@ -59,5 +72,7 @@ export interface RunningServer {
   readonly left?: LeftWork | undefined;
   /** Whether other nodes go on with what it leaves behind. */
   readonly hasNodes?: boolean;
+  /** Reads the configuration again, and takes over what can be changed. Throws if it is refused. */
+  reload?(by: string): Promise<ReloadReport>;
   stop(): Promise<void>;
 }

@@ -9,6 +9,7 @@ import { MeasuredDisk } from '../kit/env/measured-disk.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { ServiceList } from '../kit/service-list.ts';
 import { OrchdError } from '../model/errors.ts';
+import type { ReloadReport } from '../model/http/reload.ts';
 import type { LeftWork } from '../runtime/left-work.ts';
 import { configuredStore } from '../stores/registry.ts';
 import type { StorageTally } from '../telemetry/storage-metrics.ts';
@@ -22,6 +23,7 @@ import { FolderMeter } from './folder-meter.ts';
 import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
 import { ClusterNode } from './node.ts';
 import type { RunningServer, ServerOptions, ServerParts } from './parts.ts';
+import { Reloader } from './reloader.ts';
 import { checkTokenNeeded } from './token-needed.ts';
 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
@@ -85,15 +87,22 @@ class LoneServer extends ServiceList implements RunningServer {
   readonly #host: string;
   readonly #brain: Brain;
   readonly #http: HttpServer;
+  readonly #reloader: Reloader;
 
   constructor(parts: ServerParts) {
     const brain = new Brain(parts);
     const { orchestrator } = brain;
-    const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts, brain.modules)));
-    super([parts.tokens, brain, parts.folderMeter, http, new OpenCalls(http, () => orchestrator)]);
+    const reloader = new Reloader(parts, async () => brain);
+    const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts, brain.modules, reloader)));
+    super([parts.tokens, brain, parts.folderMeter, reloader, http, new OpenCalls(http, () => orchestrator)]);
     this.#host = parts.host;
     this.#brain = brain;
     this.#http = http;
+    this.#reloader = reloader;
+  }
+
+  reload(by: string): Promise<ReloadReport> {
+    return this.#reloader.reload(by);
   }
 
   get url(): string {

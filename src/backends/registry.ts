@@ -7,8 +7,8 @@ import type { ResolvedConfig } from '../config/resolve.ts';
 import type { BackendKind, ConfiguredBackend } from './descriptor.ts';
 import { commands, demo } from './local/command/descriptor.ts';
 
-/** Upstreams and spools change while the brain runs: a source brings a backend for each (adapters/upstreams, spool/). */
-type BackendsConfig = Omit<ResolvedConfig['backends'], 'upstreams' | 'spools'>;
+/** These change while the brain runs: a source brings their backends (adapters/upstreams, adapters/gateway, spool/). */
+type BackendsConfig = Omit<ResolvedConfig['backends'], 'upstreams' | 'gateways' | 'spools'>;
 
 export const BACKEND_KINDS: { readonly [K in keyof BackendsConfig]: BackendKind<BackendsConfig[K]> } = {
   commands,
@@ -23,6 +23,9 @@ export function configuredBackends(config: ResolvedConfig): readonly ConfiguredB
   return keys.filter(isUsed).flatMap((key) => BACKEND_KINDS[key](backends[key] as never));
 }
 
-/** Whether models come from other servers: upstreams, or the seats of a gateway. */
+/** Whether models come from other servers: upstreams, or the seats of gateways. */
 export const hasOtherServers = ({ backends, gateway, pool }: ResolvedConfig): boolean =>
-  backends.upstreams.length > 0 || gateway.seats.length > 0 || pool.url !== undefined;
+  backends.upstreams.length > 0 ||
+  backends.gateways.length > 0 ||
+  gateway.seats.length > 0 ||
+  pool.url !== undefined;

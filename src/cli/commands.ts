@@ -74,6 +74,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/modules.ts')).modules,
   },
   {
+    name: 'reload',
+    summary: 'Have the server read its configuration file again',
+    load: async () => (await import('./commands/reload.ts')).reload,
+  },
+  {
     name: 'run',
     summary: 'Run an agent, and print what it says',
     load: async () => (await import('./commands/run.ts')).runAgent,

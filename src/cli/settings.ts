@@ -1,6 +1,6 @@
 /** The configuration and the data folder of the commands that use them: `up`, `migrate` and `token`. */
 import { stat } from 'node:fs/promises';
-import type { CheckedConfig, ConfigSource } from '../config/load.ts';
+import type { CheckedConfig, ConfigSource, LoadedConfig } from '../config/load.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import { DEFAULT_DATA_FOLDER, hasConfigVariable } from '../config/variables.ts';
 import { textOf, variable } from './arguments.ts';
@@ -14,6 +14,18 @@ export async function readConfig(args: CliArguments, terminal?: Terminal): Promi
   const onWarning = (sentence: string): void => terminal?.complain(`orchd: ${sentence}`);
   return loadConfig({ ...(await sourceOf(args)), onWarning });
 }
+
+/** As readConfig, with where the values were set. */
+export async function readLoadedConfig(args: CliArguments, terminal?: Terminal): Promise<LoadedConfig> {
+  const { loadedFrom } = await import('../config/load.ts');
+  const { checked, warnings } = await readCheckedConfig(args);
+  for (const sentence of warnings) terminal?.complain(`orchd: ${sentence}`);
+  return loadedFrom(checked);
+}
+
+/** The file of the configuration, if the command line or the environment names one. */
+export const configPath = ({ values }: CliArguments): string | undefined =>
+  textOf(values, 'config') ?? variable('ORCHD_CONFIG');
 
 export interface ReadConfig {
   /** What the configuration is called in messages: its file, or where there is none what it consists of. */
@@ -32,8 +44,8 @@ export async function readCheckedConfig(args: CliArguments): Promise<ReadConfig>
 }
 
 /** The file that the command line or the environment names, if one does, and the variables. */
-async function sourceOf({ values }: CliArguments): Promise<ConfigSource> {
-  const path = textOf(values, 'config') ?? variable('ORCHD_CONFIG');
+async function sourceOf(args: CliArguments): Promise<ConfigSource> {
+  const path = configPath(args);
   const { env } = process;
   return path === undefined ? { env } : { text: await fileText(path), label: path, env };
 }
@@ -52,8 +64,8 @@ export const dataFolder = (args: CliArguments, config: ResolvedConfig): string =
 
 /** The data folder of a command that needs no other setting: the configuration is loaded only if there is one. */
 export async function dataFolderAlone(args: CliArguments): Promise<string> {
-  const path = textOf(args.values, 'config') ?? variable('ORCHD_CONFIG');
-  if (path === undefined && !hasConfigVariable(process.env)) return namedFolder(args) ?? DEFAULT_DATA_FOLDER;
+  if (configPath(args) === undefined && !hasConfigVariable(process.env))
+    return namedFolder(args) ?? DEFAULT_DATA_FOLDER;
   return dataFolder(args, await readConfig(args));
 }
 

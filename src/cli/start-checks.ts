@@ -2,17 +2,15 @@
 import { constants, existsSync } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { gatewaySettings } from '../adapters/gateway/settings.ts';
+import { moduleSettings } from '../adapters/modules/settings.ts';
 import { checkSchedules } from '../adapters/schedules/check.ts';
-import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { Agents } from '../agents/agents.ts';
+import { gatewayOf, gatewaysOf, spoolsOf, upstreamsOf } from '../app/server-settings.ts';
 import { checkTokenNeeded } from '../app/token-needed.ts';
 import { configuredBackends } from '../backends/registry.ts';
-import { spoolSettings } from '../backends/spool/settings.ts';
 import type { AgentConfig } from '../config/agents.ts';
 import type { CommandConfig, SpoolConfig } from '../config/backends.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
-import type { UpstreamConfig } from '../config/upstreams.ts';
 import { realEnv } from '../kit/env/real.ts';
 import { RealDisk } from '../kit/env/real-disk.ts';
 import { OrchdError } from '../model/errors.ts';
@@ -57,10 +55,12 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     await dataFault(resolve(data)),
     await refusalOf(DATA, () => readUniqueTokens(disk, tokens)),
     await refusalOf('orchestrator.bind_addr', () => checkTokenNeeded(disk, host, data)),
-    await refusalOf('backends.upstreams', () => checkUpstreams(settings)),
-    await refusalOf('backends.spools', () => checkSpools(settings)),
-    await refusalOf('gateway', () => checkGateway(settings)),
+    await refusalOf('backends.upstreams', () => upstreamsOf(config, settings)),
+    await refusalOf('backends.spools', () => spoolsOf(config)),
+    await refusalOf('gateway', () => gatewayOf(config, upstreamNames(settings))),
+    await refusalOf('backends.gateways', () => gatewaysOf(config)),
     await refusalOf('agents', () => checkAgents(settings)),
+    await refusalOf('modules', () => moduleSettings(config.modules)),
     await refusalOf('schedules', () => checkSchedules(config.schedules, Date.now())),
   ];
   return [
@@ -74,25 +74,15 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
   ];
 }
 
-const checkUpstreams = ({ config, host, port }: StartSettings): unknown =>
-  upstreamSettings(config.backends.upstreams as readonly UpstreamConfig[], {
-    variables: process.env,
-    host,
-    port,
-    taken: configuredBackends(config).map(({ name }) => name),
-  });
-
-const checkGateway = ({ config }: StartSettings): unknown =>
-  gatewaySettings(config, {
-    variables: process.env,
-    taken: configuredBackends(config).map(({ name }) => name),
-  });
-
-const checkSpools = ({ config }: StartSettings): unknown =>
-  spoolSettings(
-    config.backends.spools as readonly SpoolConfig[],
-    configuredBackends(config).map(({ name }) => name),
-  );
+/** None where they cannot be used: that is a finding of its own. */
+function upstreamNames(settings: StartSettings): string[] {
+  try {
+    return upstreamsOf(settings.config, settings).map(({ name }) => name);
+  } catch (error) {
+    if (error instanceof OrchdError) return [];
+    throw error;
+  }
+}
 
 const checkAgents = ({ config: { agents }, data }: StartSettings): unknown =>
   new Agents({ env: realEnv(), logger: undefined, agents, folders: { data: resolve(data) } });

@@ -9,6 +9,7 @@ import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { ModuleView } from '../model/http/modules.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
+import type { ReloadReport } from '../model/http/reload.ts';
 import type { RouteView } from '../model/http/routes.ts';
 import type { AgentView, ApprovalView, ApproveCall, RunView, StartedRun } from '../model/http/runs.ts';
 import type { SchedulePage, ScheduleView, WrittenSchedule } from '../model/http/schedules.ts';
@@ -278,6 +279,11 @@ export class OrchdClient {
   /** Scans a module at once; returns its state as it was before. */
   scanModule(name: string): Promise<ModuleView> {
     return this.#call('POST', `/v2/modules/${encodeURIComponent(name)}/scan`);
+  }
+
+  /** Has the server read its configuration file again; throws CONFIG_INVALID if that is refused, and nothing has changed. */
+  reload(): Promise<ReloadReport> {
+    return this.#call('POST', '/control/reload');
   }
 
   async pools(): Promise<readonly PoolView[]> {

@@ -3,6 +3,7 @@ export type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/
 export type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
 export type { ModuleView } from '../model/http/modules.ts';
 export type { PoolView } from '../model/http/pools.ts';
+export type { ReloadReport } from '../model/http/reload.ts';
 export type { AgentView, RunView, StartedRun } from '../model/http/runs.ts';
 export type { Status } from '../model/http/status.ts';
 export {

@@ -1,5 +1,6 @@
 /** The section `backends`: a key for each kind of backend that a configuration can ask for (backends/registry.ts). */
 import { type Static, Type } from 'typebox';
+import { isHttpUrl } from './address.ts';
 import { argumentFaults } from './command-arguments.ts';
 import { section } from './section.ts';
 import { UpstreamSchema } from './upstreams.ts';
@@ -77,6 +78,26 @@ const SpoolSchema = section({
 export const SPOOL_KEYS = Object.keys(SpoolSchema.properties);
 export type SpoolConfig = Static<typeof SpoolSchema>;
 
+/** A gateway that somebody else runs: each of its seats becomes a backend called `NAME:SEAT`. */
+const RemoteGatewaySchema = section({
+  name: Name,
+  url: Type.Refine(
+    Type.String({
+      expected: 'the address of a gateway, such as http://gateway-2:8000, without user name and password',
+    }),
+    isHttpUrl,
+  ),
+  token_env: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z_][A-Za-z0-9_]{0,255}$',
+      expected: 'the name of the environment variable that holds the token of the gateway',
+    }),
+  ),
+});
+
+export const REMOTE_GATEWAY_KEYS = Object.keys(RemoteGatewaySchema.properties);
+export type RemoteGatewayConfig = Static<typeof RemoteGatewaySchema>;
+
 /** What the entry of a command may set, and what each of its types may; for the test of the example file. */
 export const COMMAND_KEYS = Object.keys(CommandSchema.properties);
 export const COMMAND_TYPE_KEYS = Object.keys(CommandTypeSchema.properties);
@@ -89,18 +110,23 @@ export const BackendsSchema = section({
     default: [],
     expected: 'a list of servers with an OpenAI-compatible API, with a url each',
   }),
+  gateways: Type.Array(RemoteGatewaySchema, {
+    default: [],
+    maxItems: 64,
+    expected: 'a list of up to 64 gateways that run already, with name and url each',
+  }),
   spools: Type.Array(SpoolSchema, { default: [], expected: 'a list of spools, with name and folder each' }),
   commands: Type.Array(CommandSchema, { default: [], expected: 'a list of backends that run commands' }),
 });
 
-interface CommandFault {
+interface BackendFault {
   /** As in Issue. */
   readonly path: readonly string[];
   readonly message: string;
 }
 
 /** Rules between the keys of the commands; checked when each key is right by itself. */
-export function commandFaults({ commands }: Static<typeof BackendsSchema>): CommandFault[] {
+export function commandFaults({ commands }: Static<typeof BackendsSchema>): BackendFault[] {
   return commands.flatMap(({ types }, at) =>
     Object.entries((types as CommandConfig['types']) ?? {}).flatMap(([type, { argv, resume_argv }]) =>
       argumentFaults(argv, resume_argv).map(({ key, message }) => ({
@@ -110,3 +136,27 @@ export function commandFaults({ commands }: Static<typeof BackendsSchema>): Comm
     ),
   );
 }
+
+/** Two entries for one gateway would give its accounts two jobs at a time; `poolUrl` is that of `pool.url`, if it is set. */
+export function remoteGatewayFaults(
+  { gateways }: Static<typeof BackendsSchema>,
+  poolUrl: string | undefined,
+): BackendFault[] {
+  return gateways.flatMap(({ name, url }, at) => {
+    const before = gateways.slice(0, at);
+    const path = ['backends', 'gateways', `[${at}]`];
+    const isKnown = [...before.map((each) => each.url), ...(poolUrl === undefined ? [] : [poolUrl])].some(
+      (other) => gatewayBase(other) === gatewayBase(url),
+    );
+    return [
+      ...(before.some((each) => each.name === name)
+        ? [{ path: [...path, 'name'], message: `two gateways are called "${name}": rename one of them` }]
+        : []),
+      ...(isKnown
+        ? [{ path: [...path, 'url'], message: 'this gateway is configured twice: remove one' }]
+        : []),
+    ];
+  });
+}
+
+const gatewayBase = (url: string): string => url.replace(/\/+$/, '');

@@ -9,6 +9,7 @@ import {
   COMMAND_KEYS,
   COMMAND_TYPE_KEYS,
   type CommandConfig,
+  REMOTE_GATEWAY_KEYS,
   SPOOL_KEYS,
   type SpoolConfig,
 } from './backends.ts';
@@ -76,6 +77,14 @@ test('config.example.yaml shows everything that a spool may set, with its defaul
   const { keepAckedMs, ...same } = SPOOL_BACKEND_DEFAULTS;
   assert.deepEqual(rest, { ...same, keep_output_sec: keepAckedMs / 1000 });
   assert.ok(name && folder && types && models, 'what has no default is shown by an example');
+  checkExplained(shown, () => false);
+});
+
+test('config.example.yaml shows everything that a gateway of somebody else may set', () => {
+  const shown = commentedEntry('  gateways: []');
+  const [gateway] = loadConfig({ text: ['backends:', '  gateways:', ...shown, ''].join('\n') }).backends
+    .gateways;
+  assert.deepEqual(Object.keys(gateway ?? {}).sort(), [...REMOTE_GATEWAY_KEYS].sort());
   checkExplained(shown, () => false);
 });
 

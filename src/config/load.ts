@@ -7,6 +7,7 @@
  *   phase 4  validate.ts     unknown keys and wrong values are refused
  *   phase 5  resolve.ts      the values get the names and units that the code uses
  */
+import { remoteGatewayFaults } from './backends.ts';
 import { applyDefaults } from './defaults.ts';
 import { applyEnvironment } from './environment.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
@@ -27,16 +28,19 @@ export interface ConfigSource {
   readonly onWarning?: (sentence: string) => void;
 }
 
+/** A valid configuration with where its values come from. */
+export interface LoadedConfig {
+  readonly raw: RawConfig;
+  readonly config: ResolvedConfig;
+  /** Where a value was set, by its path `a.b.c`: `config.yaml:3:5`, or the name of a variable. Defaults are left out. */
+  readonly origins: ReadonlyMap<string, string>;
+}
+
 /** A configuration with where its values come from, or everything that is wrong with it. */
 export interface CheckedConfig {
   readonly faults: readonly PlacedIssue[];
   /** Present if there are no faults. */
-  readonly found?: {
-    readonly raw: RawConfig;
-    readonly config: ResolvedConfig;
-    /** Where a value was set, by its path `a.b.c`: `config.yaml:3:5`, or the name of a variable. Defaults are left out. */
-    readonly origins: ReadonlyMap<string, string>;
-  };
+  readonly found?: LoadedConfig;
 }
 
 export function checkConfig({
@@ -54,7 +58,7 @@ export function checkConfig({
   const origins = originsOf(root, parsed, overrides.setBy);
   applyDefaults(root);
   const validated = validateConfig(root);
-  const issues = validated.ok ? twoGateways(validated.config, origins) : validated.issues;
+  const issues = validated.ok ? gatewayIssues(validated.config, origins) : validated.issues;
   if (!validated.ok || issues.length > 0)
     return { faults: issues.map((issue) => placed(issue, parsed, overrides.setBy)) };
   const config = resolveConfig(validated.config, (path) => origins.has(path));
@@ -62,21 +66,30 @@ export function checkConfig({
 }
 
 /** Throws CONFIG_INVALID with every fault it found, one per line. */
-export function loadConfig(source: ConfigSource = {}): ResolvedConfig {
-  const { faults, found } = checkConfig(source);
+export const loadConfig = (source: ConfigSource = {}): ResolvedConfig =>
+  loadedFrom(checkConfig(source)).config;
+
+/** Throws CONFIG_INVALID with every fault, one per line. */
+export function loadedFrom({ faults, found }: CheckedConfig): LoadedConfig {
   failOnIssues(faults);
   if (!found) throw new Error('unreachable: faults were reported above');
-  return found.config;
+  return found;
 }
 
 export const defaultConfig = (): ResolvedConfig => loadConfig();
 
-/** One brain uses one gateway: its own with the seats, or the one at pool.url. */
-function twoGateways({ gateway }: RawConfig, origins: ReadonlyMap<string, string>): Issue[] {
-  if (gateway.seats.length === 0 || !origins.has('pool.url')) return [];
+/** Seats without a prefix are those of one gateway: its own with the seats, or the one at pool.url. */
+export function gatewayIssues(
+  { gateway, backends, pool }: RawConfig,
+  origins: ReadonlyMap<string, string>,
+): Issue[] {
+  const isUrlSet = origins.has('pool.url');
+  const faults = remoteGatewayFaults(backends, isUrlSet ? pool.url : undefined);
+  const issues = faults.map(({ path, message }): Issue => ({ path, message, at: 'value' }));
+  if (gateway.seats.length === 0 || !isUrlSet) return issues;
   const message =
-    'it names a gateway that runs already, and gateway.seats asks for one of our own: remove pool.url to run the seats here, or gateway.seats to use the other gateway';
-  return [{ path: ['pool', 'url'], message, at: 'value' }];
+    'it names a gateway that runs already, and gateway.seats asks for one of our own: remove gateway.seats to use only the other gateway, or remove pool.url and name the other gateway in backends.gateways to use both';
+  return [{ path: ['pool', 'url'], message, at: 'value' }, ...issues];
 }
 
 /** Call before the defaults are filled in. */

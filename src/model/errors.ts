@@ -326,6 +326,7 @@ export const ERRORS = {
     'Raise memory_mb of the module, or have it hold less.',
   ),
   CONFIG_INVALID: entry(400, false, 'The configuration is not valid.', 'Correct what the message names.'),
+  NO_CONFIG_FILE: entry(409, false, 'There is no configuration file.', 'Start it with --config FILE.'),
 } as const satisfies Record<string, CatalogueEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;

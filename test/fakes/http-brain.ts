@@ -3,6 +3,7 @@
 import { Agents } from '../../src/agents/agents.ts';
 import type { Tool } from '../../src/agents/tools/tool.ts';
 import { apiRoutes } from '../../src/api/api.ts';
+import type { Reloading } from '../../src/api/control.ts';
 import type { ModuleDirectory } from '../../src/api/modules.ts';
 import { runReads } from '../../src/app/run-reads.ts';
 import { runtimeSettings } from '../../src/app/settings.ts';
@@ -65,6 +66,14 @@ export interface HttpBrain {
   stop(): Promise<void>;
 }
 
+/** As a server that was started without a file. */
+const NO_RELOADING: Reloading = {
+  reports: [],
+  reload: async () => {
+    throw new OrchdError('NO_CONFIG_FILE');
+  },
+};
+
 export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBrain> {
   const env = realEnv();
   const logged: string[] = [];
@@ -123,6 +132,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     answerRoom,
     agents,
     modules: NO_MODULES,
+    reloading: NO_RELOADING,
   });
   const http = new HttpServer({
     host: '127.0.0.1',

@@ -67,6 +67,9 @@ export class ExecutorLink<Report extends ExecutorReport> {
   #executor: Executor | undefined;
   #target: Target | undefined;
   #report: Report | undefined;
+  /** Aborted to end the current poll, because the executor has to be told something else. */
+  #nudge = new AbortController();
+  #isOrderDue = false;
 
   constructor(options: LinkOptions<Report>) {
     this.#options = options;
@@ -101,6 +104,12 @@ export class ExecutorLink<Report extends ExecutorReport> {
     if (!last || this.#options.hasWork(last)) return last;
     this.#options.host.end();
     return undefined;
+  }
+
+  /** Tells a living executor again what it is for: `order` returns something else by now. */
+  reorder(): void {
+    this.#isOrderDue = true;
+    this.#nudge.abort();
   }
 
   /** A new target for the executor. Without one it is closed, and refuses every request without sending it. */
@@ -154,6 +163,7 @@ export class ExecutorLink<Report extends ExecutorReport> {
   async #order(): Promise<void> {
     const { order, path, host } = this.#options;
     if (!order) return;
+    this.#isOrderDue = false;
     const { status } = await this.#targetNow().request({
       method: 'PUT',
       path,
@@ -169,6 +179,9 @@ export class ExecutorLink<Report extends ExecutorReport> {
     const rest = new RestingTime(env);
     let version: number | undefined;
     for (let silent = 0; !this.isStopped; ) {
+      this.#nudge = new AbortController();
+      // An order that fails is repeated after the next `open`, by `#run`.
+      if (this.#isOrderDue) await this.#order();
       try {
         const report = await this.#ask(version);
         version = report.version;
@@ -179,6 +192,7 @@ export class ExecutorLink<Report extends ExecutorReport> {
         if (await this.#isDone(report, rest)) return host.end();
       } catch (error) {
         if (this.isStopped) return;
+        if (this.#nudge.signal.aborted) continue;
         // A server that was started again counts its versions anew.
         version = undefined;
         if (!host.isRunning) throw new OrchdError('WORKER_UNAVAILABLE', `${host.what} has ended`);
@@ -207,7 +221,7 @@ export class ExecutorLink<Report extends ExecutorReport> {
     // One that is not needed is waited for only until what runs there has ended.
     const wait =
       after === undefined || !this.#options.isNeeded ? '' : `?after=${after}&wait_ms=${POLL_WAIT_MS}`;
-    return this.#request(wait, this.#stop.signal);
+    return this.#request(wait, AbortSignal.any([this.#stop.signal, this.#nudge.signal]));
   }
 
   async #request(query: string, signal?: AbortSignal): Promise<Report> {

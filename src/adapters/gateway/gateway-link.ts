@@ -1,7 +1,7 @@
 /**
  * One gateway as the brain sees it: each of its seats becomes a backend. A seat that was busy and can be tried again is
  * reported as free, so that a waiting job need not wait for its next look. A seat that the gateway no longer has is
- * withdrawn once nothing of anybody runs there any more.
+ * withdrawn once nothing of anybody runs there any more. Other seats may be wanted while it runs.
  */
 import { ExecutorBackend } from '../../backends/executor/executor-backend.ts';
 import { seatProtocol } from '../../backends/gateway/seat-protocol.ts';
@@ -51,6 +51,13 @@ export class GatewayLink implements LinkListener<GatewayState> {
   readonly #link: ExecutorLink<GatewayState>;
   readonly #firstReport = Promise.withResolvers<void>();
   readonly #seats = new Map<string, Seat>();
+  /** The seats that the gateway is told to have; undefined: those that it has. */
+  #wanted: readonly SeatFacts[] | undefined;
+  #order: (() => object) | undefined;
+  /** The gateway is not configured any more: its seats take nothing new. */
+  #isFormer: boolean;
+  /** Settles when the gateway lists all seats of the last `update`, or is known to be away. */
+  #updated: PromiseWithResolvers<void> | undefined;
   #listener: BackendListener | undefined;
   #starting: Promise<void> | undefined;
   /** The last write of the state. */
@@ -61,8 +68,12 @@ export class GatewayLink implements LinkListener<GatewayState> {
 
   constructor(options: GatewayLinkOptions) {
     this.#options = options;
+    this.#wanted = options.seats;
+    this.#order = options.order;
+    this.#isFormer = !options.isNeeded;
     this.#link = new ExecutorLink({
       ...options,
+      order: options.order && (() => this.#order?.() ?? {}),
       path: '/seats',
       read: readState,
       // Jobs in the gateway's own queue are the work of other callers.
@@ -92,6 +103,7 @@ export class GatewayLink implements LinkListener<GatewayState> {
   /** A gateway with work goes on, and is found by the next brain. One of ours without work ends. */
   async stop(): Promise<void> {
     this.#firstReport.resolve();
+    this.#updated?.resolve();
     await this.#starting;
     const left = await this.#link.stop();
     await this.#kept;
@@ -101,9 +113,48 @@ export class GatewayLink implements LinkListener<GatewayState> {
       });
   }
 
-  /** The connections of a seat are closed: the brain does not call it any more. */
-  forget(seat: string): void {
-    this.#seats.get(seat)?.target?.close();
+  /** The connections of a seat are closed: the brain does not call its backend any more. */
+  forget(backend: string): void {
+    this.#seats.get(backend.slice(this.#options.prefix.length))?.target?.close();
+  }
+
+  /** Whether its seats are known: from a report, or from an earlier one on disk. */
+  get isKnown(): boolean {
+    return this.#state !== undefined;
+  }
+
+  /** Names of the backends of all seats. */
+  get backends(): readonly string[] {
+    return Array.from(this.#seats.keys(), (name) => this.#backend(name));
+  }
+
+  /** The gateway is to have other seats. Settles when it has them, or is known to be away. */
+  update(seats: readonly SeatFacts[], order: () => object): Promise<void> {
+    this.#wanted = seats;
+    this.#order = order;
+    // At once, so that no job is given to a seat that is about to go.
+    for (const seat of this.#seats.values()) if (!this.#isWanted(seat.facts.name)) this.#close(seat);
+    this.#updated?.resolve();
+    this.#updated = Promise.withResolvers();
+    this.#link.reorder();
+    return this.#updated.promise;
+  }
+
+  /** `true`: its seats take nothing new from now on, and what runs there is collected; `false`: they are used again. */
+  setFormer(isFormer: boolean): void {
+    this.#isFormer = isFormer;
+    for (const seat of this.#seats.values()) {
+      if (isFormer) this.#close(seat);
+      else {
+        seat.facts = { ...seat.facts, isFormer: false };
+        this.#present(seat);
+      }
+    }
+  }
+
+  /** Takes all its seats away from the brain; only once no attempt is open on them. */
+  withdrawAll(): void {
+    for (const name of this.#seats.keys()) this.#withdraw(name);
   }
 
   onOpen(): void {
@@ -125,6 +176,7 @@ export class GatewayLink implements LinkListener<GatewayState> {
       if (!listed.has(name)) this.#missing(facts, state.running + state.unacknowledged > 0);
     if (wasAway) logger.info('a gateway is used', { count: state.seats.length });
     this.#firstReport.resolve();
+    if ((this.#wanted ?? []).every(({ name }) => listed.has(name))) this.#updated?.resolve();
     if (isNews) this.#kept = this.#kept.then(() => keepLastState(env, folder, state));
   }
 
@@ -135,50 +187,58 @@ export class GatewayLink implements LinkListener<GatewayState> {
     this.#problem = message;
     for (const seat of this.#seats.values()) this.#present(seat);
     this.#firstReport.resolve();
+    this.#updated?.resolve();
   }
 
   /** Nothing runs for a gateway that is not configured any more; jobs that wait for its seats are told so. */
   onGone(): void {
     for (const seat of this.#seats.values()) {
       seat.target = undefined;
-      seat.facts = { ...seat.facts, isFormer: true };
-      this.#present(seat);
+      this.#close(seat);
     }
     this.#firstReport.resolve();
   }
 
   async #start(): Promise<void> {
-    const { env, folder, seats, isNeeded } = this.#options;
+    const { env, folder } = this.#options;
     const last = await readLastState(env, folder, readState);
     this.#state = last;
-    for (const seat of last?.seats ?? [])
-      if (!this.#seats.has(seat.name)) this.#put(this.#factsOf(seat, !isNeeded || seats !== undefined));
+    for (const seat of last?.seats ?? []) if (!this.#seats.has(seat.name)) this.#put(this.#factsOf(seat));
     this.#link.start();
   }
 
   #heard(state: SeatState): void {
-    const { seats, isNeeded } = this.#options;
-    const isFormer =
-      !isNeeded ||
-      (seats !== undefined && !seats.some(({ name, isFormer }) => name === state.name && !isFormer));
-    const seat = this.#put(this.#factsOf(state, isFormer));
+    const seat = this.#put(this.#factsOf(state));
     const wasClosed = seat.isClosed;
     seat.isClosed = isClosed(state);
     this.#present(seat);
-    if (wasClosed && !seat.isClosed) this.#listener?.free(state.name);
+    if (wasClosed && !seat.isClosed) this.#listener?.free(this.#backend(state.name));
   }
 
   /** A seat that the gateway does not list. It stays while requests run that may be its own, so that they can be collected. */
   #missing(facts: SeatFacts, isWorking: boolean): void {
     const { name } = facts;
     // One that we have just ordered comes with the next report.
-    if (this.#options.seats?.some((seat) => seat.name === name)) return this.#present(this.#put(facts));
+    if (this.#wanted?.some((seat) => seat.name === name)) return this.#present(this.#put(facts));
     if (!isWorking) return this.#withdraw(name);
-    this.#present(this.#put({ ...facts, isFormer: true }));
+    this.#close(this.#put(facts));
   }
 
-  #factsOf({ name, models, slots, batched = false }: SeatState, isFormer: boolean): SeatFacts {
-    return { name, models, slots, isBatched: batched, isFormer };
+  #isWanted(seat: string): boolean {
+    return !this.#isFormer && (this.#wanted?.some(({ name }) => name === seat) ?? true);
+  }
+
+  #factsOf({ name, models, slots, batched = false }: SeatState): SeatFacts {
+    return { name, models, slots, isBatched: batched, isFormer: !this.#isWanted(name) };
+  }
+
+  #backend(seat: string): string {
+    return this.#options.prefix + seat;
+  }
+
+  #close(seat: Seat): void {
+    seat.facts = { ...seat.facts, isFormer: true };
+    this.#present(seat);
   }
 
   #put(facts: SeatFacts): Seat {
@@ -195,7 +255,7 @@ export class GatewayLink implements LinkListener<GatewayState> {
   #withdraw(name: string): void {
     const seat = this.#seats.get(name);
     if (!seat) return;
-    if (seat.info) this.#listener?.gone(name);
+    if (seat.info) this.#listener?.gone(this.#backend(name));
     seat.target?.close();
     this.#seats.delete(name);
   }

@@ -5,8 +5,10 @@ export const SEAT_KIND = 'gateway';
 
 /** The gateway of a seat. */
 export interface SeatHome {
-  /** Its name in labels: `local`, or the host and port of a foreign one. */
+  /** Its name in labels: `local`, the name in `backends.gateways`, or the host and port of the one at `pool.url`. */
   readonly label: string;
+  /** Stands before the names of its seats in the names of their backends, so that two gateways may have seats of one name. */
+  readonly prefix: string;
   /** The node at which it runs; undefined outside of a cluster, and for a gateway that every node can reach. */
   readonly node: string | undefined;
   readonly timeoutMs: number;
@@ -24,12 +26,12 @@ export interface SeatFacts {
 
 /** `registry` is empty until the gateway has answered. */
 export const seatInfo = (
-  { label, node, timeoutMs }: SeatHome,
+  { label, prefix, node, timeoutMs }: SeatHome,
   { name, models, slots, isBatched, isFormer }: SeatFacts,
   registry: string,
   outage: string | undefined,
 ): BackendInfo => ({
-  name,
+  name: prefix + name,
   kind: SEAT_KIND,
   slots: Math.max(slots, 1),
   types: ['inference'],

@@ -39,6 +39,10 @@ export class ModuleRunner extends Service {
     this.#handling = new Handling(parts, settings, this.stopSignal);
   }
 
+  get settings(): ModuleSettings {
+    return this.#settings;
+  }
+
   get name(): string {
     return this.#settings.name;
   }

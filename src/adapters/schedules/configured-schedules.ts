@@ -17,14 +17,33 @@ export interface ConfiguredSchedulesParts {
 
 export class ConfiguredSchedules extends Service {
   readonly #parts: ConfiguredSchedulesParts;
+  #schedules: readonly ConfiguredSchedule[];
 
   constructor(parts: ConfiguredSchedulesParts) {
     super();
     this.#parts = parts;
+    this.#schedules = parts.schedules;
   }
 
-  protected async onStart(): Promise<void> {
-    const { orchestrator, clock, schedules: configured } = this.#parts;
+  protected onStart(): Promise<void> {
+    return this.#bring(this.#schedules);
+  }
+
+  protected async onStop(): Promise<void> {}
+
+  /** Brings other schedules into the store. If that fails half-way, the earlier ones are brought back. */
+  async apply(schedules: readonly ConfiguredSchedule[]): Promise<void> {
+    try {
+      await this.#bring(schedules);
+    } catch (error) {
+      await this.#bring(this.#schedules).catch(() => undefined);
+      throw error;
+    }
+    this.#schedules = schedules;
+  }
+
+  async #bring(configured: readonly ConfiguredSchedule[]): Promise<void> {
+    const { orchestrator, clock } = this.#parts;
     checkSchedules(configured, clock.now());
     const { schedules, reads } = orchestrator;
     const records = (await reads.schedules.records()).filter(({ tenant }) => tenant === DEFAULT_TENANT);
@@ -37,6 +56,4 @@ export class ConfiguredSchedules extends Service {
       if (!known || !isSameSpec(known, scheduleSpec(written))) await schedules.set(name, written, SETTER);
     }
   }
-
-  protected async onStop(): Promise<void> {}
 }

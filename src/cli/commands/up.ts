@@ -14,13 +14,15 @@ import { MAX_UPSTREAM_SLOTS } from '../../model/upstream-limits.ts';
 import { flagOf, listOf, noPositionals, textOf, variable, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, type Terminal, UsageError } from '../command.ts';
 import { daemonLogger, ended } from '../daemon.ts';
+import { Hangup } from '../hangup.ts';
 import { Interrupt } from '../interrupt.ts';
 import { COPY_OPTION, DATA_OPTIONS, usageOf } from '../options.ts';
 import { packageVersion } from '../package-version.ts';
-import { dataFolder, folderAt, readConfig } from '../settings.ts';
+import { dataFolder, folderAt } from '../settings.ts';
 import { type BannerParts, bannerText, callableUrl, ownCommand } from '../text/banner.ts';
 import { stoppedText } from '../text/stop-text.ts';
 import { TokenStore } from '../token-store.ts';
+import { readUpConfig } from '../up-config.ts';
 
 const FAILURE_POLL_MS = 250;
 /** Longer than the drain of the brain; after this long a stop that hangs is no longer waited for. */
@@ -73,6 +75,7 @@ export const up: Command = {
     about: `Runs the server in the foreground. The log goes to standard output, as JSON lines unless that is a terminal; messages
 for you go to standard error. Every key of the configuration can also be set by an environment variable, such as
 ORCHD_LOG_LEVEL. ORCHD_WORKER_ARGS contains options for the workers of --model (see \`orchd worker --help\`).
+SIGHUP reads the configuration file again, as \`orchd reload\` does.
 Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not start, 130 stopped by a second Ctrl-C.`,
     options,
     examples: [
@@ -87,21 +90,27 @@ Exit code: 0 stopped by Ctrl-C or SIGTERM, 1 failed while running, 2 could not s
   options,
   async run(args, terminal) {
     noPositionals(args.positionals);
+    // Before the first wait: from here on a SIGHUP does not end the process.
+    const hangup = new Hangup();
     const overrides = overridesOf(args);
-    const configured = await readConfig(args, terminal);
-    const config = withUpstreams(configured, await upstreamsOf(args));
+    const { loaded, configuredUpstreams, file } = await readUpConfig(args, await upstreamsOf(args), terminal);
+    const { config } = loaded;
     const data = await folderAt(dataFolder(args, config));
     const logger = daemonLogger(config.log.level);
     const interrupt = new Interrupt();
-    const starting = start(overrides, config, data, logger);
-    const server = await Promise.race([starting, interrupt.received]).catch((error: unknown) => {
+    const stopRequested = Promise.race([interrupt.received, hangup.terminalClosed]);
+    const starting = start({ ...overrides, configFile: file }, config, data, logger);
+    const server = await Promise.race([starting, stopRequested]).catch((error: unknown) => {
       ended(EXIT.unusable);
-      throw optionError(error, configured.backends.upstreams.length);
+      throw optionError(error, configuredUpstreams);
     });
     if (!server) return ended(await stopEarly(starting, terminal));
     terminal.complain(await banner(server, config, data));
     logger.info('orchd is up');
-    return ended(await runToEnd(server, interrupt.received, logger, terminal));
+    // What came of it is logged, and in the reports of `GET /control/reload`.
+    hangup.obey(() => void server.reload?.('SIGHUP').catch(() => undefined));
+    void stopRequested.then(() => hangup.ignore());
+    return ended(await runToEnd(server, stopRequested, logger, terminal));
   },
 };
 
@@ -143,11 +152,6 @@ async function upstreamsOf({ values }: CliArguments): Promise<readonly UpstreamC
   }));
 }
 
-function withUpstreams(config: ResolvedConfig, more: readonly UpstreamConfig[]): ResolvedConfig {
-  const { backends } = config;
-  return { ...config, backends: { ...backends, upstreams: [...backends.upstreams, ...more] } };
-}
-
 /** Waits for a signal to stop, or until the server stops by itself; returns the exit code. */
 export async function runToEnd(
   server: RunningServer,
@@ -178,7 +182,7 @@ export async function stopEarly(
 }
 
 /** The settings that the command line overrides. */
-type Overrides = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength' | 'isCopy'>;
+type Overrides = Pick<ServerOptions, 'host' | 'port' | 'models' | 'contextLength' | 'isCopy' | 'configFile'>;
 
 function overridesOf({ values }: CliArguments): Overrides {
   const host = textOf(values, 'host');
