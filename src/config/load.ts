@@ -9,6 +9,7 @@
  */
 import { applyDefaults } from './defaults.ts';
 import { applyEnvironment } from './environment.ts';
+import { governanceIssues } from './governance.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, valueAt } from './leaves.ts';
 import { NO_FILE, type Parsed, parseConfig } from './parse.ts';
@@ -54,7 +55,7 @@ export function checkConfig({
   const origins = originsOf(root, parsed, overrides.setBy);
   applyDefaults(root);
   const validated = validateConfig(root);
-  const issues = validated.ok ? twoGateways(validated.config, origins) : validated.issues;
+  const issues = validated.ok ? contradictions(validated.config, origins) : validated.issues;
   if (!validated.ok || issues.length > 0)
     return { faults: issues.map((issue) => placed(issue, parsed, overrides.setBy)) };
   const config = resolveConfig(validated.config, (path) => origins.has(path));
@@ -70,6 +71,11 @@ export function loadConfig(source: ConfigSource = {}): ResolvedConfig {
 }
 
 export const defaultConfig = (): ResolvedConfig => loadConfig();
+
+const contradictions = (config: RawConfig, origins: ReadonlyMap<string, string>): Issue[] => [
+  ...twoGateways(config, origins),
+  ...governanceIssues(config.governance),
+];
 
 /** One brain uses one gateway: its own with the seats, or the one at pool.url. */
 function twoGateways({ gateway }: RawConfig, origins: ReadonlyMap<string, string>): Issue[] {

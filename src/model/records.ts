@@ -14,6 +14,7 @@ import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
 import type { ErasureRecord } from './erasure-record.ts';
 import type { ErrorInfo } from './errors.ts';
+import type { GovernanceRecord } from './governance.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
 import type { Bill, PricesRecord } from './price.ts';
@@ -308,6 +309,7 @@ export interface SmallKinds {
   readonly erasure: ErasureRecord;
   readonly wait_state: WaitStateRecord;
   readonly schedule: ScheduleRecord;
+  readonly governance: GovernanceRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -326,6 +328,7 @@ export const SMALL_KINDS = [
   'erasure',
   'wait_state',
   'schedule',
+  'governance',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

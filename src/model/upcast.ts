@@ -39,6 +39,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   erasure: 1,
   wait_state: 1,
   schedule: 1,
+  governance: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -204,6 +205,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   erasure: (stored) => stored,
   wait_state: (stored) => stored,
   schedule: (stored) => ({ ...NO_SCHEDULE, ...stored }),
+  governance: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {
