@@ -2,6 +2,8 @@
 import { resolve } from 'node:path';
 import { GatewaySource } from '../adapters/gateway/gateway-source.ts';
 import { gatewaySettings } from '../adapters/gateway/settings.ts';
+import { Activity } from '../adapters/governance/activity.ts';
+import { TriggerWatch } from '../adapters/governance/trigger-watch.ts';
 import { Modules } from '../adapters/modules/modules.ts';
 import { moduleSettings } from '../adapters/modules/settings.ts';
 import { ConfiguredSchedules } from '../adapters/schedules/configured-schedules.ts';
@@ -63,9 +65,10 @@ export class Brain extends ServiceList {
     const isInCatalog = (name: string): Promise<boolean> =>
       orchestrator.reads.modelRecord(name).then((record) => record !== undefined);
     const servers = serversOf(parts, lead, isInCatalog);
-    const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, lead);
+    const activity = new Activity(parts.env.clock);
+    const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, activity, lead);
     const modules = modulesOf(parts, orchestrator);
-    super([...servicesOf(parts, orchestrator, ownPool, servers), modules]);
+    super([...servicesOf(parts, orchestrator, ownPool, servers, activity), modules]);
     this.orchestrator = orchestrator;
     this.modules = modules;
     this.#ownPool = ownPool;
@@ -101,6 +104,7 @@ function servicesOf(
   orchestrator: Orchestrator,
   ownPool: OwnPool | undefined,
   servers: OtherServers,
+  activity: Activity,
 ): readonly Service[] {
   const { config, logger } = options;
   return [
@@ -113,6 +117,7 @@ function servicesOf(
     new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),
     new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: config.schedules }),
     new ScheduleTicker({ env, logger, orchestrator }),
+    new TriggerWatch({ env, logger, orchestrator, activity, triggers: config.governance.triggers }),
   ];
 }
 
@@ -172,6 +177,7 @@ function orchestratorOf(
   parts: ServerParts,
   ownPool: OwnPool | undefined,
   servers: OtherServers,
+  activity: Activity,
   lead: BrainTerm | undefined,
 ): Orchestrator {
   const { options, env, tally, answerRoom } = parts;
@@ -199,7 +205,7 @@ function orchestratorOf(
     settings: runtimeSettings(config),
     logger,
     answerRoom,
-    observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally]),
+    observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally, activity]),
   });
   return orchestrator;
 }

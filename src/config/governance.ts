@@ -33,17 +33,16 @@ const counts = optional(
   ),
 );
 
-const ModeSchema = optional(
-  section({
-    categories: optional(
-      Type.Array(Type.String({ pattern: CATEGORY }), { maxItems: 100, expected: 'a list of categories' }),
-    ),
-    approve: names('a list of tools and categories'),
-    running: counts,
-    per_minute: counts,
-    max_tokens: optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
-  }),
-);
+const ModeSchema = section({
+  mode: Type.Enum([...MODES]),
+  categories: optional(
+    Type.Array(Type.String({ pattern: CATEGORY }), { maxItems: 100, expected: 'a list of categories' }),
+  ),
+  approve: names('a list of tools and categories'),
+  running: counts,
+  per_minute: counts,
+  max_tokens: optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
+});
 type WrittenMode = Static<typeof ModeSchema>;
 
 const RuleSchema = section({
@@ -74,12 +73,10 @@ export type WrittenTrigger = Static<typeof TriggerSchema>;
 
 export const GovernanceSchema = section({
   shadow: Type.Boolean({ default: false }),
-  modes: section({
-    NORMAL: ModeSchema,
-    ALERT: ModeSchema,
-    DEGRADED: ModeSchema,
-    LOCKDOWN: ModeSchema,
-    RECOVERY: ModeSchema,
+  modes: Type.Array(ModeSchema, {
+    default: [],
+    maxItems: MODES.length,
+    expected: 'a list of modes, each with what it allows',
   }),
   rules: Type.Array(RuleSchema, {
     default: [],
@@ -101,15 +98,14 @@ export function governanceIssues({ modes, rules, triggers }: WrittenGovernance):
     message,
     at: 'value',
   });
-  const ofModes = MODES.flatMap((mode) => {
-    const { categories, approve = [] } = modes[mode] ?? {};
-    const useless = approve.filter(
-      (name) => isCategory(name) && categories !== undefined && !categories.includes(name),
-    );
+  const ofModes = modes.flatMap(({ mode, categories, approve = [] }, at) => {
+    if (modes.findIndex((other) => other.mode === mode) < at)
+      return [issue(['modes', `[${at}]`, 'mode'], `the mode ${mode} is there twice`)];
+    const useless = approve.filter((name) => isCategory(name) && categories?.includes(name) === false);
     return useless.map((name) =>
       issue(
-        ['modes', mode, 'approve'],
-        `"${name}" can be approved, and is none of the categories of this mode`,
+        ['modes', `[${at}]`, 'approve'],
+        `"${name}" can be approved, and is none of the categories of the mode`,
       ),
     );
   });
@@ -148,7 +144,7 @@ function selectors({ modes, tools, categories, agents, types, models, tenants }:
   return JSON.stringify(lists.map((list) => list && [...list].sort()));
 }
 
-function modePolicy(written: NonNullable<WrittenMode>): ModePolicy {
+function modePolicy(written: WrittenMode): ModePolicy {
   const { categories, approve, running, per_minute: perMinute, max_tokens: maxTokens } = written;
   return { categories, approve, running, perMinute, maxTokens };
 }
@@ -164,7 +160,7 @@ export function governanceOf(
   agents: readonly AgentConfig[],
 ): ResolvedGovernance {
   const policies = MODES.map((mode: Mode): [Mode, ModePolicy] => {
-    const written = modes[mode];
+    const written = modes.find((each) => each.mode === mode);
     return [mode, written ? modePolicy(written) : DEFAULT_MODES[mode]];
   });
   const rights = agents.flatMap(({ name: agent, categories }) => (categories ? [{ agent, categories }] : []));

@@ -76,18 +76,18 @@ export interface ModePolicy {
 export interface GovernanceRule {
   readonly name: string;
   readonly effect: 'deny' | 'approve';
-  readonly modes?: readonly Mode[] | undefined;
-  readonly tools?: readonly string[] | undefined;
-  readonly categories?: readonly string[] | undefined;
+  readonly modes?: readonly Mode[];
+  readonly tools?: readonly string[];
+  readonly categories?: readonly string[];
   /** Agents of which one made the call, or stands above the one that did. */
-  readonly agents?: readonly string[] | undefined;
-  readonly types?: readonly string[] | undefined;
-  readonly models?: readonly string[] | undefined;
-  readonly tenants?: readonly string[] | undefined;
+  readonly agents?: readonly string[];
+  readonly types?: readonly string[];
+  readonly models?: readonly string[];
+  readonly tenants?: readonly string[];
   /** Whoever breaks this rule is stopped, and the mode is LOCKDOWN. */
-  readonly critical?: boolean | undefined;
+  readonly critical?: boolean;
   /** For people and models: why it is forbidden. */
-  readonly reason?: string | undefined;
+  readonly reason?: string;
 }
 
 export interface AgentRights {

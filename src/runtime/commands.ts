@@ -21,6 +21,7 @@ import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import { Commands } from './command-order.ts';
 import type { Erasures } from './erasures.ts';
+import { GovernanceCommands } from './governance.ts';
 import type { Loop } from './loop.ts';
 import type { Reads } from './reads.ts';
 import { routeView } from './route-view.ts';
@@ -164,4 +165,5 @@ export const commandsOf = ({ loop, engine, clock, env, mayAct, ...parts }: Comma
   pools: new PoolCommands(loop, engine),
   limits: new LimitCommands(loop, engine),
   prices: new PriceCommands(loop, engine),
+  governance: new GovernanceCommands(loop, engine),
 });

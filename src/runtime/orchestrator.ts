@@ -92,6 +92,7 @@ export class Orchestrator extends Service {
   readonly pools: BrainCommands['pools'];
   readonly limits: BrainCommands['limits'];
   readonly prices: BrainCommands['prices'];
+  readonly governance: BrainCommands['governance'];
   readonly schedules: Schedules;
   readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
@@ -155,6 +156,7 @@ export class Orchestrator extends Service {
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
     ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
+    this.governance = commands.governance;
     this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
     this.#sources = new Sources({ ...shared, sources });

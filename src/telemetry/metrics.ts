@@ -7,6 +7,7 @@ import type { Reads } from '../runtime/reads.ts';
 import { histogram } from './buckets.ts';
 import { endMetrics } from './end-metrics.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
+import { governanceMetrics } from './governance-metrics.ts';
 import { httpMetrics } from './http-metrics.ts';
 import { moduleMetrics } from './module-metrics.ts';
 import { moneyMetrics } from './money-metrics.ts';
@@ -38,6 +39,7 @@ export class Metrics {
     jobMetrics(figures, following, this.#registry);
     endMetrics(tally, this.#registry);
     moneyMetrics(figures, tally, this.#registry);
+    governanceMetrics(figures, this.#registry);
     runMetrics(tally.runs, this.#registry);
     moduleMetrics(tally.modules, this.#registry);
     predictionMetrics(tally, this.#registry);

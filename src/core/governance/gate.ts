@@ -66,6 +66,10 @@ export class GovernanceGate {
     return this.#policy.shadow;
   }
 
+  get rules(): readonly GovernanceRule[] {
+    return this.#policy.rules;
+  }
+
   /** Whether every job is allowed in this mode, so that nobody need look at it. */
   isOpen(mode: Mode): boolean {
     return this.#open.has(mode);
