@@ -91,6 +91,7 @@ export function offerOf(set: ToolSet | undefined, { tools: named = [], approve =
     definitions: set?.definitions(names) ?? [],
     check: (name, text) => find(name)?.check(text),
     effectOf: (name) => find(name)?.tool.effect ?? 'effectful',
+    categoryOf: (name) => find(name)?.tool.category ?? 'other',
     timeoutOf: (name) => (find(name)?.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS) + TIMEOUT_MARGIN_MS,
     needsApproval: (name) => approve.includes(name) || find(name)?.tool.needsApproval === true,
     backendOf: (name) => (isCommandTool(find(name)?.tool) ? 'command' : 'function'),

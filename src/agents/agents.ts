@@ -11,7 +11,7 @@ import type { Logger } from '../kit/logger.ts';
 import { didYouMean } from '../kit/nearest.ts';
 import type { AgentDefinition } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
-import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE, type ToolPayload } from '../model/run-jobs.ts';
+import { APPROVAL_TYPE, FAILED_TOOL, RUN_TYPE, TOOL_TYPE, type ToolPayload } from '../model/run-jobs.ts';
 import { agentToolSet, offerOf, type ToolSources } from './agent-tools.ts';
 import { awaitApproval } from './approval.ts';
 import { COMMAND_BACKEND, type CommandPlace, commandBackend } from './command-backend.ts';
@@ -128,7 +128,10 @@ export class Agents {
     if (mustBeAllowed(known, payload)) return notMade(MUST_BE_ALLOWED);
     const { signal, jobId, tenant } = context;
     const args = payload.args as ToolArguments;
-    return callTool(found.tool, args, { signal, jobId, tenant }, { timers: this.#parts.env.timers });
+    const limits = { timers: this.#parts.env.timers };
+    const result = await callTool(found.tool, args, { signal, jobId, tenant }, limits);
+    if (!result.ok) context.label(FAILED_TOOL);
+    return result;
   }
 
   /** The command of a call. Throws an OrchdError for a call that may not be made, by what holds now. */

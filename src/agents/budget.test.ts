@@ -16,6 +16,7 @@ import {
 const TOOLS: ToolOffer = {
   definitions: [{ type: 'function', function: { name: 'send' } }],
   check: (_tool, text) => ({ ok: true, args: text }),
+  categoryOf: () => 'other',
   effectOf: () => 'effectful',
   timeoutOf: () => 5000,
   needsApproval: () => false,

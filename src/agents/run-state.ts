@@ -110,6 +110,8 @@ export interface ToolOffer {
   /** Checks the arguments that a model wrote; undefined for a tool that the agent does not have. */
   check(tool: string, argumentsText: string): CheckedArguments | undefined;
   effectOf(tool: string): 'pure' | 'idempotent' | 'effectful';
+  /** What the tool does, for the rules of governance. */
+  categoryOf(tool: string): string;
   timeoutOf(tool: string): number;
   needsApproval(tool: string): boolean;
   /** The kind of backend that makes the calls. */

@@ -12,6 +12,7 @@ const TOOLS: ToolOffer = {
     if (!['look', 'send', 'pay', 'give'].includes(tool)) return undefined;
     return text === 'bad' ? { ok: false, message: '"x" must be a number' } : { ok: true, args: text };
   },
+  categoryOf: () => 'other',
   effectOf: (tool) => (tool === 'send' || tool === 'give' ? 'effectful' : 'pure'),
   timeoutOf: () => 5000,
   needsApproval: (tool) => tool === 'pay' || tool === 'give',

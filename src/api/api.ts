@@ -15,6 +15,7 @@ import { catalogRoutes } from './catalog.ts';
 import { controlRoutes, type Reloading } from './control.ts';
 import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
+import { governanceRoutes } from './governance.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
@@ -89,6 +90,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...moduleRoutes(options.modules),
     ...usageRoutes(orchestrator, { currency: options.currency, openStreams, timers: env.timers }),
     ...scheduleRoutes(orchestrator),
+    ...governanceRoutes(orchestrator),
     ...controlRoutes(orchestrator, options.reloading),
     ...poolRoutes(orchestrator),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),

@@ -2,6 +2,8 @@
 import { resolve } from 'node:path';
 import { GatewaySource } from '../adapters/gateway/gateway-source.ts';
 import { type FleetReads, RemoteGateways } from '../adapters/gateway/remote-gateways.ts';
+import { Activity } from '../adapters/governance/activity.ts';
+import { TriggerWatch } from '../adapters/governance/trigger-watch.ts';
 import { Modules } from '../adapters/modules/modules.ts';
 import { moduleSettings } from '../adapters/modules/settings.ts';
 import { ConfiguredSchedules } from '../adapters/schedules/configured-schedules.ts';
@@ -68,6 +70,14 @@ const sourcesOf = ({
   gateways,
 ];
 
+/** What a brain is made of, beside its orchestrator. */
+interface BrainParts {
+  readonly ownPool: OwnPool | undefined;
+  readonly servers: OtherServers;
+  readonly schedules: ConfiguredSchedules;
+  readonly activity: Activity;
+}
+
 export class Brain extends ServiceList implements ReloadTarget {
   readonly orchestrator: Orchestrator;
   readonly modules: Modules;
@@ -81,12 +91,13 @@ export class Brain extends ServiceList implements ReloadTarget {
     const ownPool = ownPoolOf(parts);
     // Read only while the orchestrator runs, which is made with the sources.
     const servers = serversOf(parts, lead, () => orchestrator.reads);
-    const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, lead);
+    const activity = new Activity(parts.env.clock);
+    const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, activity, lead);
     const modules = modulesOf(parts, orchestrator);
     const { env, options, host } = parts;
     const { schedules: configured } = options.config;
     const schedules = new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: configured });
-    super([...servicesOf(parts, orchestrator, ownPool, servers, schedules), modules]);
+    super([...servicesOf(parts, orchestrator, { ownPool, servers, schedules, activity }), modules]);
     this.#schedules = schedules;
     this.#settingsOf = (config) => otherServers(config, { host, port: options.port ?? config.server.port });
     this.#timers = env.timers;
@@ -142,9 +153,7 @@ export class Brain extends ServiceList implements ReloadTarget {
 function servicesOf(
   { options, env, tokens }: ServerParts,
   orchestrator: Orchestrator,
-  ownPool: OwnPool | undefined,
-  servers: OtherServers,
-  schedules: ConfiguredSchedules,
+  { ownPool, servers, schedules, activity }: BrainParts,
 ): readonly Service[] {
   const { config, logger } = options;
   return [
@@ -157,6 +166,7 @@ function servicesOf(
     new CatalogFiles({ env, logger, folder: resolve(config.state.catalogPath), orchestrator }),
     schedules,
     new ScheduleTicker({ env, logger, orchestrator }),
+    new TriggerWatch({ env, logger, orchestrator, activity, triggers: config.governance.triggers }),
   ];
 }
 
@@ -214,6 +224,7 @@ function orchestratorOf(
   parts: ServerParts,
   ownPool: OwnPool | undefined,
   servers: OtherServers,
+  activity: Activity,
   lead: BrainTerm | undefined,
 ): Orchestrator {
   const { options, env, tally, answerRoom } = parts;
@@ -241,7 +252,7 @@ function orchestratorOf(
     settings: runtimeSettings(config),
     logger,
     answerRoom,
-    observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally]),
+    observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally, activity]),
   });
   return orchestrator;
 }

@@ -28,6 +28,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
       cancelDeadlineMs: scheduler.cancelDeadlineMs,
       busyPauseMs: scheduler.jitPollIntervalMs,
       pools: poolSettings(config),
+      governance: config.governance.policy,
       limits: config.limits,
       prices: config.money.prices,
     },

@@ -54,6 +54,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/schedules.ts')).schedules,
   },
   {
+    name: 'governance',
+    summary: 'Show the mode and the rules, or set the mode: LOCKDOWN stops everything',
+    load: async () => (await import('./commands/governance.ts')).governance,
+  },
+  {
     name: 'prices',
     summary: 'List the prices in force, or replace them',
     load: async () => (await import('./commands/prices.ts')).prices,

@@ -4,6 +4,7 @@
  */
 import { ERRORS, OrchdError } from '../model/errors.ts';
 import type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
+import type { GovernanceView, ModeRequest } from '../model/http/governance.ts';
 import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
 import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { ModuleView } from '../model/http/modules.ts';
@@ -256,6 +257,15 @@ export class OrchdClient {
 
   async deleteSchedule(name: string): Promise<void> {
     await this.#call('DELETE', `/v2/schedules/${encodeURIComponent(name)}`);
+  }
+
+  /** The mode of governance, what it allows, and the last broken rules. */
+  governance(): Promise<GovernanceView> {
+    return this.#call('GET', '/v2/governance');
+  }
+
+  setMode(request: ModeRequest): Promise<GovernanceView> {
+    return this.#call('PUT', '/v2/governance/mode', request);
   }
 
   prices(): Promise<PricesView> {

@@ -10,6 +10,7 @@
 import { remoteGatewayFaults } from './backends.ts';
 import { applyDefaults } from './defaults.ts';
 import { applyEnvironment } from './environment.ts';
+import { governanceIssues } from './governance.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, valueAt } from './leaves.ts';
 import { NO_FILE, type Parsed, parseConfig } from './parse.ts';
@@ -58,7 +59,7 @@ export function checkConfig({
   const origins = originsOf(root, parsed, overrides.setBy);
   applyDefaults(root);
   const validated = validateConfig(root);
-  const issues = validated.ok ? gatewayIssues(validated.config, origins) : validated.issues;
+  const issues = validated.ok ? contradictions(validated.config, origins) : validated.issues;
   if (!validated.ok || issues.length > 0)
     return { faults: issues.map((issue) => placed(issue, parsed, overrides.setBy)) };
   const config = resolveConfig(validated.config, (path) => origins.has(path));
@@ -77,6 +78,11 @@ export function loadedFrom({ faults, found }: CheckedConfig): LoadedConfig {
 }
 
 export const defaultConfig = (): ResolvedConfig => loadConfig();
+
+const contradictions = (config: RawConfig, origins: ReadonlyMap<string, string>): Issue[] => [
+  ...gatewayIssues(config, origins),
+  ...governanceIssues(config.governance),
+];
 
 /** Seats without a prefix are those of one gateway: its own with the seats, or the one at pool.url. */
 export function gatewayIssues(

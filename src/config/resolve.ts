@@ -2,6 +2,7 @@
 
 import { Secret } from '../kit/secret.ts';
 import { parseBindAddress, splitList } from './address.ts';
+import { governanceOf } from './governance.ts';
 import { limitSpecs } from './limits.ts';
 import { priceSpecs } from './prices.ts';
 import type { RawConfig } from './schema.ts';
@@ -89,6 +90,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     pools: poolsOf(raw),
     agents: raw.agents,
     schedules: raw.schedules,
+    governance: governanceOf(raw.governance, raw.agents),
     modules: raw.modules,
     limits: limitSpecs(raw.limits),
     money: { currency: raw.currency, prices: priceSpecs(raw.prices) },

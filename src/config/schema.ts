@@ -9,6 +9,7 @@ import { isHttpUrl, isMariaDbUrl, isOrigin, parseBindAddress, splitList } from '
 import { AgentsSchema } from './agents.ts';
 import { BackendsSchema } from './backends.ts';
 import { GatewaySchema } from './gateway.ts';
+import { GovernanceSchema } from './governance.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
 import { ModulesSchema } from './modules.ts';
@@ -194,6 +195,7 @@ export const ConfigSchema = section({
   currency: CurrencySchema,
   prices: PricesSchema,
   schedules: SchedulesSchema,
+  governance: GovernanceSchema,
   leases: section({
     ttl_sec: Type.Number({ default: 3600, minimum: 1, maximum: LONGEST_WAIT_SEC }),
     gpus: Type.Array(

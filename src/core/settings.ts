@@ -1,5 +1,6 @@
 /** The settings that the core reads. config/ resolves them once; nothing changes them afterwards. */
 import type { BackoffPolicy } from '../kit/backoff.ts';
+import type { GovernancePolicy } from '../model/governance.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
 
@@ -13,6 +14,8 @@ export interface StateSettings {
   /** How long a kill may stay unconfirmed before its job is ended, or becomes stale, without the confirmation. */
   readonly cancelDeadlineMs: number;
   readonly failureCacheSize: number;
+  /** What may be done in which mode; DEFAULT_POLICY by default. */
+  readonly governance?: GovernancePolicy | undefined;
 }
 
 export interface LanePolicy {

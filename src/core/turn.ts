@@ -4,6 +4,7 @@
  * attempts that have ended.
  */
 import type { Cause } from '../model/causes.ts';
+import type { Violation } from '../model/governance.ts';
 import type { AttemptRecord, Change, JobRecord, RecordKind, RecordKinds } from '../model/records.ts';
 import { isTerminal } from '../model/states.ts';
 import type { HeardThread, SaidMessages } from './ports/backend.ts';
@@ -35,6 +36,8 @@ export type EndFact =
   | { readonly is: 'waits'; readonly entry: JobEntry; readonly children: readonly NewJob[] }
   /** It is not known what the backend has heard of the attempt: its thread of the session is not used any more. */
   | { readonly is: 'thread-lost'; readonly entry: JobEntry; readonly backend: string }
+  /** A rule of governance was broken. `root`: the job at the top of the tree in which that was. */
+  | { readonly is: 'violation'; readonly violation: Violation; readonly root: string; readonly why: string }
   /** The run of a session has answered. */
   | { readonly is: 'said'; readonly entry: JobEntry; readonly said: SaidMessages }
   | {

@@ -1,5 +1,6 @@
 /** An agent as people write it: which model it asks, what it is told, and what it may do. */
 import { type Static, Type } from 'typebox';
+import { CATEGORY } from './governance.ts';
 import { MODEL } from './job-spec.ts';
 
 /** Part of a model's name `agent:NAME`, of a path and of job ids. */
@@ -98,6 +99,14 @@ export const AgentDefinition = Type.Object(
         maxItems: 64,
         uniqueItems: true,
         description: 'The tools that are called only after a person has allowed it, each time',
+      }),
+    ),
+    categories: optional(
+      Type.Array(Type.String({ pattern: CATEGORY }), {
+        maxItems: 32,
+        uniqueItems: true,
+        description:
+          'What its tools, and those of the agents below it, may do: read, write, network …; all by default',
       }),
     ),
     approval_wait_ms: optional(

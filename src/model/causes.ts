@@ -104,6 +104,10 @@ export type Cause =
   | { readonly is: 'resolve'; readonly as: 'retry' | 'failed' | 'succeeded'; readonly by: string }
   | { readonly is: 'on-unknown'; readonly policy: 'retry' | 'fail' }
   | { readonly is: 'verified'; readonly verdict: string }
+  /** The mode of governance was changed by a person, a trigger or a broken rule. */
+  | { readonly is: 'mode'; readonly to: string; readonly by: string }
+  /** A rule of governance was broken by a job. */
+  | { readonly is: 'violation'; readonly rule: string; readonly job: string }
   /** The cost of a scope has reached this share of its budget, in percent. */
   | { readonly is: 'budget-share'; readonly percent: number }
   /** A worker was ordered, is drained, is stopped, or has gone after a stop. */
@@ -143,6 +147,10 @@ export function causeText(cause: Cause): string {
       return `resolve:${cause.as}:${cause.by}`;
     case 'on-unknown':
       return `on-unknown:${cause.policy}`;
+    case 'mode':
+      return `mode:${cause.to}:${cause.by}`;
+    case 'violation':
+      return `violation:${cause.rule}:${cause.job}`;
     case 'verified':
       return `verified:${cause.verdict}`;
     case 'budget-share':

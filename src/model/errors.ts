@@ -9,6 +9,18 @@ export const ERRORS = {
     'The job was refused at admission; `reason` says why.',
     'Change what `reason` names; or set force_retry if it is recent_failure, wait_for_backend if it is no_backend.',
   ),
+  GOVERNANCE_DENIED: entry(
+    403,
+    false,
+    'A rule of governance, or the present mode, forbids it; the message names the rule.',
+    'Ask for something else, or ask an operator: `orchd governance` shows the mode and the rules.',
+  ),
+  APPROVAL_REQUIRED: entry(
+    403,
+    false,
+    'A rule of governance, or the present mode, lets this call be made only after a person has allowed it.',
+    'Ask for it in a run of an agent, which asks for the approval: `orchd approvals` lists them.',
+  ),
   QUEUE_FULL: entry(
     429,
     true,

@@ -26,6 +26,8 @@ export interface LimitSpec {
   readonly concurrency?: number | undefined;
   /** Maximum number of attempts that are open at once: jobs over it wait, in order. 0 is a pause. */
   readonly running?: number | undefined;
+  /** Maximum number of attempts that start in a minute; only for the scopes of a mode of governance. */
+  readonly perMinute?: number | undefined;
   /** Maximum number of tokens in a window. */
   readonly tokenBudget?: number | undefined;
   /** Maximum cost in a window, in micro-units. */

@@ -14,6 +14,7 @@ import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
 import type { ErasureRecord } from './erasure-record.ts';
 import type { ErrorInfo } from './errors.ts';
+import type { GovernanceRecord } from './governance.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
 import type { ModuleRecord } from './module-record.ts';
@@ -310,6 +311,7 @@ export interface SmallKinds {
   readonly wait_state: WaitStateRecord;
   readonly schedule: ScheduleRecord;
   readonly module: ModuleRecord;
+  readonly governance: GovernanceRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -329,6 +331,7 @@ export const SMALL_KINDS = [
   'wait_state',
   'schedule',
   'module',
+  'governance',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

@@ -51,6 +51,10 @@ export interface StepTags {
   readonly event: StepEvent;
   readonly model_role?: ModelRole;
   readonly tool?: string;
+  /** Of calls of tools: what the tool does, for the rules of governance. */
+  readonly category?: string;
+  /** Of calls of tools: a person has allowed this one. */
+  readonly approved?: 'yes';
 }
 
 /** The tags of a job of type APPROVAL_TYPE. */
@@ -67,6 +71,9 @@ export interface Approval {
   readonly by?: string;
   readonly why?: string;
 }
+
+/** The label of an attempt of a tool that has failed: its job has succeeded, since the model is told of it. */
+export const FAILED_TOOL = 'tool-failed';
 
 /** What an attempt of a run did, as its label says it (AttemptRecord.label). */
 export interface RunLabel {

@@ -40,6 +40,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   wait_state: 1,
   schedule: 1,
   module: 1,
+  governance: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -206,6 +207,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   wait_state: (stored) => stored,
   schedule: (stored) => ({ ...NO_SCHEDULE, ...stored }),
   module: (stored) => stored,
+  governance: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -21,6 +21,7 @@ import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import { Commands } from './command-order.ts';
 import type { Erasures } from './erasures.ts';
+import { GovernanceCommands } from './governance.ts';
 import type { Loop } from './loop.ts';
 import { ModuleMarks } from './module-marks.ts';
 import type { Reads } from './reads.ts';
@@ -166,4 +167,5 @@ export const commandsOf = ({ loop, engine, clock, env, mayAct, ...parts }: Comma
   limits: new LimitCommands(loop, engine),
   prices: new PriceCommands(loop, engine),
   moduleMarks: new ModuleMarks(loop, engine),
+  governance: new GovernanceCommands(loop, engine),
 });

@@ -6,6 +6,7 @@ import type { PoolDevice } from '../core/ports/pools.ts';
 import { workerBackend } from '../core/ports/pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { EngineView } from '../core/turn.ts';
+import type { GovernanceRecord } from '../model/governance.ts';
 import type { JobClass } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
 
@@ -42,6 +43,8 @@ export interface Figures {
     /** The first MAX_BUDGETS budgets that name their scope, without those that tenants have set for themselves. */
     readonly budgets: readonly BudgetUse[];
   };
+  /** Absent at a node that does not lead. */
+  readonly governance?: Pick<GovernanceRecord, 'mode' | 'violations'>;
 }
 
 export function figuresOf({ state, queue }: EngineView, now: number): Figures {
@@ -68,6 +71,7 @@ export function figuresOf({ state, queue }: EngineView, now: number): Figures {
       pausedSeats: [...queue.fleet.backends.values()].filter(({ paused }) => paused).length,
       budgets: [...operatorBudgets(queue.gates.namedBudgets(now))],
     },
+    governance: state.governance.record,
   };
 }
 

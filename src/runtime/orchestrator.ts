@@ -93,6 +93,7 @@ export class Orchestrator extends Service {
   readonly limits: BrainCommands['limits'];
   readonly prices: BrainCommands['prices'];
   readonly moduleMarks: BrainCommands['moduleMarks'];
+  readonly governance: BrainCommands['governance'];
   readonly schedules: Schedules;
   readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
@@ -154,6 +155,7 @@ export class Orchestrator extends Service {
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
     ({ pools: this.pools, limits: this.limits } = commands);
     ({ prices: this.prices, moduleMarks: this.moduleMarks } = commands);
+    this.governance = commands.governance;
     this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
     this.#sources = new Sources({ ...shared, sources });

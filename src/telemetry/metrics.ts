@@ -8,6 +8,7 @@ import { histogram } from './buckets.ts';
 import { conversationMetrics } from './conversation-metrics.ts';
 import { endMetrics } from './end-metrics.ts';
 import { fleetMetrics } from './fleet-metrics.ts';
+import { governanceMetrics } from './governance-metrics.ts';
 import { httpMetrics } from './http-metrics.ts';
 import { moduleMetrics } from './module-metrics.ts';
 import { moneyMetrics } from './money-metrics.ts';
@@ -40,6 +41,7 @@ export class Metrics {
     endMetrics(tally, this.#registry);
     moneyMetrics(figures, tally, this.#registry);
     conversationMetrics(figures, tally.conversations, this.#registry);
+    governanceMetrics(figures, this.#registry);
     runMetrics(tally.runs, this.#registry);
     moduleMetrics(tally.modules, this.#registry);
     predictionMetrics(tally, this.#registry);

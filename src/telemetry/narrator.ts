@@ -6,6 +6,7 @@
 import type { LogFields, Logger } from '../kit/logger.ts';
 import { type Cause, causeName, causeText, workerReasonText } from '../model/causes.ts';
 import { errorInfo, type OrchdError } from '../model/errors.ts';
+import type { GovernanceRecord } from '../model/governance.ts';
 import type { SpentRecord } from '../model/limit-records.ts';
 import { type Change, type JobRecord, jobOfToken, type WorkerRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
@@ -77,6 +78,7 @@ export class Narrator {
     for (const { kind, id, after, cause } of changes) {
       if (kind === 'worker') this.#workerMoved(id, after, cause, now);
       if (kind === 'spent') this.#spent(id, after, cause);
+      if (kind === 'governance' && after) this.#governed(after, cause);
       if (!after || (kind !== 'ask' && kind !== 'job')) continue;
       // An ended job stays in memory until the history has it, which is after this call.
       const entry = observed.job(id);
@@ -151,6 +153,22 @@ export class Narrator {
       this.#logger.warn(MONEY_SENTENCES.overrun, fields);
     } else if (causeName(cause) === 'resume')
       this.#logger.info(MONEY_SENTENCES.resumed, { scope, reason: causeText(cause) });
+  }
+
+  /** A LOCKDOWN is an alert: somebody must look at it. */
+  #governed({ mode, last }: GovernanceRecord, cause: Cause): void {
+    if (typeof cause !== 'object') return;
+    if (cause.is === 'mode') {
+      const level =
+        mode === 'NORMAL' || mode === 'RECOVERY' ? 'info' : mode === 'LOCKDOWN' ? 'critical' : 'warn';
+      const event = { type: 'mode_changed', to: mode };
+      this.#logger[level]('the mode of governance has changed', { event, reason: causeText(cause) });
+    } else if (cause.is === 'violation') {
+      const violation = last.at(-1);
+      const event = { type: violation?.isShadow ? 'rule_would_be_broken' : 'rule_broken' };
+      const fields = { event, job_id: cause.job, tenant: violation?.tenant, reason: cause.rule };
+      this.#logger.warn('a rule of governance was broken', fields);
+    }
   }
 
   #workerMoved(id: string, after: WorkerRecord | null, cause: Cause, now: number): void {

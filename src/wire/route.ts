@@ -83,6 +83,7 @@ export type Tag =
   | 'limits'
   | 'schedules'
   | 'money'
+  | 'governance'
   | 'control'
   | 'pools'
   | 'models'

@@ -112,11 +112,17 @@ export function takeAnswer(
   const { unknowns = 0 } = run;
   if (mayBeAskedAgain(ended) && unknowns < MAX_UNKNOWNS)
     return again({ ...context, run: { ...noted, unknowns: unknowns + 1 }, ended: undefined });
-  const failures = run.failures + 1;
+  const failures = failuresAfter(run.failures, ended);
   const mayTry = failures < TRIES_PER_MODEL * (run.agent.fallback === undefined ? 1 : 2);
   if (!mayTry) return fail({ ...noted, failures }, ended.error.code, ended.error.message);
   return again({ ...context, run: { ...noted, failures }, ended: undefined });
 }
+
+/** A model that the rules of governance forbid is not asked a second time. */
+const failuresAfter = (failures: number, { error }: EndedCall): number =>
+  error?.code === 'GOVERNANCE_DENIED'
+    ? failures - (failures % TRIES_PER_MODEL) + TRIES_PER_MODEL
+    : failures + 1;
 
 /**
  * Nobody knows whether the model has answered, and `on_unknown` of the call is `retry`. A call that is held instead has

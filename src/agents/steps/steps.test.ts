@@ -22,6 +22,7 @@ const AGENT: AgentDefinition = { name: 'helper', model: 'fast', tools: ['look'] 
 const TOOLS: ToolOffer = {
   definitions: [{ type: 'function', function: { name: 'look' } }],
   check: (tool, text) => (tool === 'look' ? { ok: true, args: text } : undefined),
+  categoryOf: () => 'other',
   effectOf: () => 'pure',
   timeoutOf: () => 5000,
   backendOf: () => 'function',

@@ -137,7 +137,13 @@ function toolJob(
     type: TOOL_TYPE,
     backend: tools.backendOf(tool),
     priority,
-    tags: { agent: run.agent.name, event: 'tool_call', tool },
+    tags: {
+      agent: run.agent.name,
+      event: 'tool_call',
+      tool,
+      category: tools.categoryOf(tool),
+      ...(approved && { approved: 'yes' }),
+    },
     timeout_ms: tools.timeoutOf(tool),
     // A call that may have been made is not made again where that would do it twice: a person decides.
     on_unknown: isEffectful ? 'hold' : 'retry',
@@ -199,11 +205,21 @@ function jobOf(
     return isApproved
       ? toolJob(context, id, tool, toApprove.args, true)
       : approvalJob(context, id, tool, toApprove.args);
-  const answer = run.messages.findLast(({ role }) => role === 'assistant');
-  const call = answer?.tool_calls?.find((each) => each.id === callId);
-  const checked = tools.check(tool, call?.function.arguments ?? '');
+  const checked = tools.check(tool, writtenArguments(run, callId));
   if (!checked) return missing(true);
   return checked.ok ? toolJob(context, id, tool, checked.args) : fault('INVALID_ARGUMENTS', checked.message);
+}
+
+/** The text of the arguments, as the model wrote it. */
+function writtenArguments({ messages }: StepContext['run'], callId: string): string {
+  const answer = messages.findLast(({ role }) => role === 'assistant');
+  return answer?.tool_calls?.find((each) => each.id === callId)?.function.arguments ?? '';
+}
+
+/** The arguments of a call that a person must allow by now; undefined for a tool that is gone. */
+function argumentsOf({ run, tools }: StepContext, { tool, callId }: AskedTool): AskedTool['toApprove'] {
+  const checked = tools.check(tool, writtenArguments(run, callId));
+  return checked?.ok ? { args: checked.args } : undefined;
 }
 
 /** Tells the model what came of its calls. Those that were only allowed by now, or not admitted for now, are made. */
@@ -215,7 +231,7 @@ function takeResults(context: StepContext): Next {
   const made = [...run.made];
   const pauseMs = pauseAfter(run.refusals);
   const refused: AskedTool[] = [];
-  const approved: AskedTool[] = [];
+  const toMake: AskedTool[] = [];
   for (const each of run.asked) {
     const call = byJob.get(each.jobId);
     const isApproval = each.toApprove !== undefined && !each.isApproved;
@@ -223,8 +239,13 @@ function takeResults(context: StepContext): Next {
       refused.push(each);
       continue;
     }
+    const toApprove = call?.error?.code === 'APPROVAL_REQUIRED' ? argumentsOf(context, each) : undefined;
+    if (toApprove && !isApproval) {
+      toMake.push({ ...each, toApprove, isApproved: false });
+      continue;
+    }
     if (isApproval && approvalIn(call)?.approved) {
-      approved.push({ ...each, isApproved: true });
+      toMake.push({ ...each, isApproved: true });
       continue;
     }
     const isInDoubt = !isApproval && mayBeDone(context, each.tool, call);
@@ -235,9 +256,9 @@ function takeResults(context: StepContext): Next {
     steps.push(stepNote(each, call));
   }
   const told = { messages, steps, made };
-  const asked = [...approved, ...refused];
+  const asked = [...toMake, ...refused];
   if (asked.length === 0) return goTo(run, 'llm_call', { ...told, asked, refusals: 0 });
-  if (approved.length > 0) return makeCalls({ ...context, run: { ...run, ...told, asked } });
+  if (toMake.length > 0) return makeCalls({ ...context, run: { ...run, ...told, asked } });
   return {
     run: { ...run, ...told, asked, refusals: run.refusals + 1 },
     jobs: [],
@@ -256,6 +277,8 @@ function deniedText(call: EndedCall | undefined): string {
 /** The text for the model about a call that has ended. A person may have settled the call, with any result. */
 function textOf(call: EndedCall | undefined, maxBytes: number | undefined): string {
   if (!call) return 'error: the result of this call is no longer kept';
+  if (call.error?.code === 'GOVERNANCE_DENIED')
+    return `error: the call is not allowed: ${cut(call.error.message)}. Go on without it.`;
   if (call.error) return `error:\n${markedData(cut(call.error.message))}`;
   const { result } = call;
   if (result === null || result === undefined) return 'done';

@@ -57,6 +57,7 @@ export function commandTool(config: CommandToolConfig, { sandbox, data }: Comman
     description,
     parameters,
     effect,
+    category: 'command',
     timeoutMs,
     maxOutputBytes,
     needsApproval: !sandbox.works,

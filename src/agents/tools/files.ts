@@ -58,6 +58,7 @@ function listTool(root: RootFolder): Tool {
       limit: { type: 'integer', minimum: 1, maximum: MAX_LISTED, description: `${USUAL_LISTED} by default.` },
     }),
     effect: 'pure',
+    category: 'read',
     timeoutMs: TIMEOUT_MS,
     run: async (
       { path = '', limit = USUAL_LISTED }: { path?: string; limit?: number },
@@ -112,6 +113,7 @@ function readTool(root: RootFolder): Tool {
       ['path'],
     ),
     effect: 'pure',
+    category: 'read',
     timeoutMs: TIMEOUT_MS,
     maxOutputBytes: MAX_READ_BYTES + NOTE_BYTES,
     run: ({
@@ -167,6 +169,7 @@ function searchTool(root: RootFolder, limits: SearchLimits): Tool {
       ['text'],
     ),
     effect: 'pure',
+    category: 'read',
     timeoutMs: TIMEOUT_MS,
     run: (
       { text, path = '', ignore_case = false }: { text: string; path?: string; ignore_case?: boolean },
@@ -181,6 +184,7 @@ function writeTool(root: RootFolder): Tool {
     description: 'Creates a text file, or replaces its whole content. The folder of the file has to exist.',
     parameters: object({ path: FILE_PATH, text: { type: 'string' } }, ['path', 'text']),
     effect: 'idempotent',
+    category: 'write',
     timeoutMs: TIMEOUT_MS,
     run: async ({ path, text }: { path: string; text: string }) => {
       // A slash at the end asks for a folder.

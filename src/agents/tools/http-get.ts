@@ -54,6 +54,7 @@ export function httpGetTools(options: HttpGetOptions): readonly Tool[] {
       additionalProperties: false,
     },
     effect: 'pure',
+    category: 'network',
     timeoutMs: TIMEOUT_MS,
     // JSON writes some characters of the body as two or six.
     maxOutputBytes: 2 * MAX_BODY_BYTES,

@@ -17,6 +17,7 @@ export function machineHealthTool({ disk, folders = {} }: MachineHealthOptions):
       'Returns the load, number of cores, memory, uptime and free disk space of the machine that orchd runs on.',
     parameters: { type: 'object', properties: {}, additionalProperties: false },
     effect: 'pure',
+    category: 'read',
     timeoutMs: 10_000,
     run: async () => {
       const [load1 = 0, load5 = 0, load15 = 0] = os.loadavg().map(twoDigits);

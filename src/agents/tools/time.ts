@@ -22,6 +22,7 @@ export function currentTimeTool(clock: Clock): Tool {
       additionalProperties: false,
     },
     effect: 'pure',
+    category: 'read',
     timeoutMs: 5000,
     run: ({ time_zone: zone = 'UTC' }: { time_zone?: string }) => {
       if (!isTimeZone(zone))

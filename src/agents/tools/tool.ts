@@ -25,6 +25,8 @@ export interface Tool {
   /** A schema of an object: the arguments of a call are checked against it before the call is made. */
   readonly parameters: JsonSchema;
   readonly effect: ToolEffect;
+  /** What it does, for the rules of governance: `read`, `write`, `network`, `command` …; `other` by default. */
+  readonly category?: string;
   /** Checks what the schema cannot say of arguments that have its form; returns what is wrong, for the model. */
   readonly checkArguments?: (args: Readonly<Record<string, unknown>>) => string | undefined;
   /** A person is asked before each call. */

@@ -7,8 +7,10 @@ import { OrchdError } from '../../model/errors.ts';
 import type { LimitSpec, LimitsRecord, SpentRecord } from '../../model/limit-records.ts';
 import { type AskRecord, DEFAULT_TENANT } from '../../model/records.ts';
 import { isTerminal } from '../../model/states.ts';
+import { modeLimits } from '../governance/governance.ts';
 import {
   isKeyScope,
+  isModeScope,
   isScopeOf,
   isSubmitLimit,
   LimitTable,
@@ -31,6 +33,9 @@ const OWN_LIMITS = `${LIMITS_ID}:`;
 
 /** The id of the record with the budgets of virtual keys. */
 const KEYS_ID = 'keys';
+
+/** The limits of the mode of governance: they follow from its record, and have none of their own. */
+const MODE_ID = 'mode';
 
 /** The retry time of a refusal while no start rate has been measured. */
 const DEFAULT_RETRY_MS = 1000;
@@ -85,7 +90,7 @@ function replace(turn: Turn, id: string, limits: readonly LimitSpec[], by: strin
 /** Throws INVALID_PARAMS unless the tenant may set a limit of the scope. */
 export function checkScope(scope: string, tenant: string): void {
   const isAllowed = tenant === DEFAULT_TENANT ? writtenScope(scope) === scope : isScopeOf(scope, tenant);
-  if (isAllowed && !isKeyScope(scope)) return;
+  if (isAllowed && !isKeyScope(scope) && !isModeScope(scope)) return;
   const own = `tenant:${tenant}, agent:${tenant}/NAME, token:${tenant}/NAME or session:${tenant}/ID`;
   const what =
     tenant === DEFAULT_TENANT ? 'is not the name of a scope' : `is not a scope of this tenant: ${own}`;
@@ -109,11 +114,18 @@ interface LimitList {
   readonly limits: readonly LimitSpec[];
 }
 
-/** The operator's limits, then those of each tenant that has set some, and those of virtual keys. */
+/** The operator's limits, then those of each tenant that has set some, those of virtual keys, and those of the mode. */
 function* limitLists(turn: Turn): Generator<LimitList> {
   yield { id: LIMITS_ID, limits: limitsOf(turn, DEFAULT_TENANT) };
   for (const [id, { limits }] of turn.state.tables.limits.entries())
     if (id.startsWith(OWN_LIMITS) || id === KEYS_ID) yield { id, limits };
+  yield { id: MODE_ID, limits: modeLimits(turn.state.governance) };
+}
+
+/** Puts the limits of the present mode into force, beside all others. */
+export function limitMode(turn: Turn): void {
+  storeSpent(turn);
+  apply(turn, [...limitLists(turn)]);
 }
 
 /** The limits of a list by the names under which the limiter counts them. */

@@ -1,6 +1,6 @@
 /**
  * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
- * id, the same key, the lease, the model, whether anything could run it, the session's budget, the size, the parent, what
+ * id, the same key, the lease, the model, the rules of governance, whether anything could run it, the session's budget, the size, the parent, what
  * it may cost, the jobs it waits for, a recent failure of the key, a full disk, a repeat whose job has just left memory
  * (its body was not stored), the limits, the capacity of the queue.
  */
@@ -16,6 +16,7 @@ import type { Turn } from '../turn.ts';
 import { beginBatch } from './batch.ts';
 import { makeRoom } from './capacity.ts';
 import { checkCost } from './cost.ts';
+import { checkGovernance } from './governed.ts';
 import { checkLease } from './lease.ts';
 import { reserve } from './quota.ts';
 import { ancestorsOf, resolveRoute } from './route.ts';
@@ -48,6 +49,7 @@ export function submit(turn: Turn, requested: Submission, how: 'new' | 'begun' =
   if (sameKey) return { is: 'duplicate', entry: sameKey, of: 'key' };
   if (requested.lease) checkLease(turn, requested.tenant, requested.lease);
   const { submission, place } = resolveRoute(turn, requested);
+  checkGovernance(turn, submission);
   const unrunnable = submission.unrunnable && whyUnrunnable(turn, submission);
   if (unrunnable && submission.unrunnable === 'refuse') {
     const { field, message } = unrunnable;

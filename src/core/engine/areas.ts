@@ -3,6 +3,7 @@ import type { OrchdError } from '../../model/errors.ts';
 import { attempts } from './attempts.ts';
 import { backends } from './backends.ts';
 import { brain } from './brain.ts';
+import { governance } from './governance.ts';
 import type { EngineTurn } from './handler.ts';
 import { jobs } from './jobs.ts';
 import { leases } from './leases.ts';
@@ -24,6 +25,7 @@ const HANDLERS = {
   ...pools,
   ...schedules,
   ...modules,
+  ...governance,
   ...brain,
 };
 

@@ -1,6 +1,7 @@
 /** Passes the ends of jobs and attempts on to sessions, batches, limits and the forecast of demand (docs/decisions/0015). */
 import { noteBatchEnd } from '../admission/batch.ts';
 import { admitChildren } from '../admission/children.ts';
+import { recordViolation } from '../admission/governed.ts';
 import { settle } from '../admission/quota.ts';
 import { forgetThread, noteSaid, noteUsed } from '../admission/session.ts';
 import { dropTree, limitTree } from '../admission/tree-budget.ts';
@@ -18,6 +19,10 @@ export function processEnds(turn: EngineTurn): void {
     }
     if (end.is === 'said') {
       noteSaid(turn, end.entry, end.said);
+      continue;
+    }
+    if (end.is === 'violation') {
+      recordViolation(turn, end);
       continue;
     }
     if (end.is === 'thread-lost') {

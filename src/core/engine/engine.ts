@@ -4,7 +4,7 @@
  * E1  No I/O and no waiting: a step is a synchronous function of state, event and instant.
  * E2  Nothing of a step may be visible or take effect outside before its changes are durable; runtime/ ensures that.
  * E3  An engine whose changes could not be made durable is discarded, never rolled back.
- * E4  A step that refuses leaves no change behind.
+ * E4  A step that refuses leaves no change behind, but for the note of a broken rule of governance.
  */
 import type { Change } from '../../model/records.ts';
 import { countEnds } from '../admission/batch.ts';

@@ -10,7 +10,7 @@ import type { SpentRecord } from '../../model/limit-records.ts';
 import { BudgetWindow } from './budget-window.ts';
 import { kindOf, type Limit } from './limit.ts';
 
-const BROAD: ReadonlySet<string> = new Set(['global', 'model', 'pool', 'seat']);
+const BROAD: ReadonlySet<string> = new Set(['global', 'model', 'pool', 'seat', 'mode']);
 
 /** Shares of a budget, in percent, at which people are warned. */
 const WARN_SHARES = [100, 80, 50] as const;
@@ -52,6 +52,9 @@ export class Gate {
   get room(): number {
     return (this.limit.running ?? Number.POSITIVE_INFINITY) - this.running;
   }
+
+  /** An attempt starts. Only gates with a rate count that. */
+  noteStart(_now: number): void {}
 
   /** Whether an attempt that holds so much may start now. */
   fits(cost: number): boolean {

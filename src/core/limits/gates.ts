@@ -5,11 +5,23 @@
  * tree of jobs) hold up the jobs of their scope, which wait at the gate, in order, while others go on. The gate of a seat
  * holds up that backend.
  */
+
+import { jobKindOf } from '../../model/governance.ts';
 import type { SpentRecord } from '../../model/limit-records.ts';
 import { type AskRecord, DEFAULT_TENANT } from '../../model/records.ts';
 import { Gate } from './gate.ts';
 import { type BudgetUse, budgetUse, type GateUse, nearUses } from './gate-use.ts';
-import { isStartLimit, kindOf, type Limit, LimitTable, ownScope, patternOf, scopes } from './limit.ts';
+import {
+  isModeScope,
+  isStartLimit,
+  kindOf,
+  type Limit,
+  LimitTable,
+  ownScope,
+  patternOf,
+  scopes,
+} from './limit.ts';
+import { ModeGate } from './mode-gate.ts';
 
 /** More gates than these share one by the pattern of their limit: stricter than a gate each, never laxer. */
 const MAX_GATES = 100_000;
@@ -26,6 +38,7 @@ export type GatedAsk = Pick<AskRecord, 'id' | 'tenant' | 'submittedBy' | 'spec' 
 
 /** The gates that were found for an agent, and all else that decided which ones they are. */
 interface KnownGates extends Pick<AskRecord, 'tenant' | 'submittedBy' | 'route'> {
+  readonly type: string;
   readonly model: string | undefined;
   readonly gates: readonly Gate[];
 }
@@ -131,13 +144,13 @@ export class Gates {
     const { tenant, submittedBy, route, spec } = ask;
     const known = this.#known.get(spec.agent);
     if (known && known.tenant === tenant && known.submittedBy === submittedBy)
-      if (known.route === route && known.model === model) {
+      if (known.route === route && known.model === model && known.type === spec.type) {
         for (const gate of known.gates) this.#roll(gate, now);
         return known.gates;
       }
     const gates = this.#find(ask, model, now);
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-    this.#known.set(spec.agent, { tenant, submittedBy, route, model, gates });
+    this.#known.set(spec.agent, { type: spec.type, tenant, submittedBy, route, model, gates });
     return gates;
   }
 
@@ -163,6 +176,10 @@ export class Gates {
     if (route !== undefined) add('route', () => scopes.route(route));
     add('tenant', () => scopes.tenant(tenant));
     if (model !== undefined && this.#kinds.has('model')) this.#add(gates, scopes.model(model), now);
+    if (this.#kinds.has('mode')) {
+      const kind = jobKindOf(spec);
+      if (kind !== undefined) this.#add(gates, scopes.mode(kind), now);
+    }
     if (this.#kinds.has('global')) this.#add(gates, scopes.global, now);
     return gates;
   }
@@ -266,7 +283,7 @@ export class Gates {
   }
 
   #made(name: string, limit: Limit, now: number): Gate {
-    const gate = new Gate(name, limit, now);
+    const gate = isModeScope(name) ? new ModeGate(name, limit, now) : new Gate(name, limit, now);
     const spent = this.#spent(name);
     if (spent) gate.resume(spent);
     return gate;

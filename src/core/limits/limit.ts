@@ -21,6 +21,8 @@ export const scopes = {
   pool: (name: string) => `pool:${name}`,
   seat: (backend: string) => `seat:${backend}`,
   route: (name: string) => `route:${name}`,
+  /** The jobs of a kind, limited by the mode of governance. */
+  mode: (kind: string) => `mode:${kind}`,
   /** A job and all below it. */
   root: (tenant: string, job: string) => `root:${tenant}/${job}`,
 } as const;
@@ -40,6 +42,9 @@ export const writtenScope = (scope: string): string =>
 /** Whether a scope is that of a virtual key, whose limit is written in the token file alone. */
 export const isKeyScope = (scope: string): boolean => scope.startsWith('key:');
 
+/** Whether a scope is one that the mode of governance limits, and nobody else. */
+export const isModeScope = (scope: string): boolean => scope.startsWith('mode:');
+
 /** Whether a scope is a part of the tenant, so that the tenant's own admin may limit it. */
 export const isScopeOf = (scope: string, tenant: string): boolean =>
   scope === scopes.tenant(tenant) ||
@@ -50,7 +55,7 @@ export const maySee = (scope: string, tenant: string): boolean =>
   tenant === DEFAULT_TENANT || isScopeOf(scope, tenant);
 
 const SCOPE =
-  /^(?:own-)?(?:global|(?:tenant|token|key|model|pool|seat|route):.+|(?:agent|session|root):(?:\*|[^/]+\/.+))$/s;
+  /^(?:own-)?(?:global|(?:tenant|token|key|model|pool|seat|route|mode):.+|(?:agent|session|root):(?:\*|[^/]+\/.+))$/s;
 /** The kinds of scopes whose names begin with a tenant. */
 const HAS_TENANT = /^(?:own-)?(?:agent|session|token|root):/;
 const NUMBERS = [
@@ -61,11 +66,12 @@ const NUMBERS = [
   'concurrency',
   'tokenBudget',
   'running',
+  'perMinute',
   'costBudget',
 ] as const;
 
 /** The kinds of scopes that only limit starts. */
-const STARTS_ONLY: ReadonlySet<string> = new Set(['pool', 'seat', 'route', 'root', 'own-root']);
+const STARTS_ONLY: ReadonlySet<string> = new Set(['pool', 'seat', 'route', 'root', 'own-root', 'mode']);
 
 export function kindOf(scope: string): string {
   const colon = scope.indexOf(':');
@@ -73,8 +79,8 @@ export function kindOf(scope: string): string {
 }
 
 /** Whether a limit is about starts: it makes jobs wait, and refuses none that could run later. */
-export const isStartLimit = ({ running, costBudget }: Limit): boolean =>
-  running !== undefined || costBudget !== undefined;
+export const isStartLimit = ({ running, perMinute, costBudget }: Limit): boolean =>
+  running !== undefined || perMinute !== undefined || costBudget !== undefined;
 
 /** Whether a limit is about submits: jobs over it are refused. */
 export const isSubmitLimit = (limit: Limit): boolean =>

@@ -1,11 +1,15 @@
 /** Explains in words why a gate lets no more jobs through, and until when. */
+
+import { jobKindOf } from '../../model/governance.ts';
 import type { WaitReason } from '../../model/http/jobs.ts';
 import type { Gate } from '../limits/gate.ts';
-import { maySee, writtenScope } from '../limits/limit.ts';
+import { maySee, scopes, writtenScope } from '../limits/limit.ts';
+import { ModeGate } from '../limits/mode-gate.ts';
 import { RetryGate } from '../limits/retry-gate.ts';
 import type { Lane } from '../queue/fleet.ts';
 import { gateOf as waitsAt } from '../queue/gate-lists.ts';
 import type { JobEntry } from '../state/job-entry.ts';
+import type { State } from '../state/state.ts';
 
 /** The gate at which the job is parked; undefined if it is parked at none, or limits were just replaced. */
 export const gateOf = (entry: JobEntry): Gate | undefined =>
@@ -15,10 +19,27 @@ export const gateOf = (entry: JobEntry): Gate | undefined =>
 export const gateOfLane = (lane: Lane | undefined): Gate | undefined =>
   lane && lane.freeBackends > 0 ? lane.held?.by : undefined;
 
-export const explainGate = (gate: Gate, { ask }: JobEntry): WaitReason => ({
+export const explainGate = ({ governance }: State, gate: Gate, { ask }: JobEntry): WaitReason => ({
   code: 'quota',
-  text: textOf(gate, ask.tenant),
+  text: gate instanceof ModeGate ? modeText(gate, governance.mode) : textOf(gate, ask.tenant),
 });
+
+function modeText({ name, limit, isOverRate }: ModeGate, mode: string): string {
+  const kind = name.slice(scopes.mode('').length);
+  return isOverRate
+    ? `in the mode ${mode}, ${limit.perMinute} ${kind} start in a minute`
+    : `in the mode ${mode}, ${limit.running} ${kind} run at once`;
+}
+
+/** Why nothing of the job's kind starts in the present mode; undefined in a mode in which something does. */
+export function explainMode({ governance }: State, { ask }: JobEntry): WaitReason | undefined {
+  const { record, policy } = governance;
+  const kind = jobKindOf(ask.spec);
+  if (kind === undefined || policy.running?.[kind] !== 0) return undefined;
+  const since = new Date(record.since).toISOString();
+  const text = `the mode is ${record.mode} since ${since}, set by "${record.by}": ${record.why}`;
+  return { code: 'governance', text };
+}
 
 function textOf(gate: Gate, tenant: string): string {
   if (gate instanceof RetryGate)

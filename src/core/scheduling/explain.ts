@@ -9,7 +9,7 @@ import { awaitedBy, awaitedIds } from '../state/end-waiters.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { backendLeaseId } from '../state/leases.ts';
 import type { State } from '../state/state.ts';
-import { explainGate, gateOf, gateOfLane } from './explain-gate.ts';
+import { explainGate, explainMode, gateOf, gateOfLane } from './explain-gate.ts';
 import { jobPosition } from './predict.ts';
 
 export function explain(state: State, entry: JobEntry, sticky?: StickyWait): WaitReason | undefined {
@@ -31,9 +31,11 @@ export function explain(state: State, entry: JobEntry, sticky?: StickyWait): Wai
     const head = state.roster.sessionHead(entry);
     return { code: 'session_busy', text: `job "${head?.ask.id}" of the same session goes first` };
   }
+  const halted = explainMode(state, entry);
+  if (halted) return halted;
   if (sticky) return { code: 'sticky', text: stickyText(sticky) };
   const gate = gateOf(entry);
-  return gate ? explainGate(gate, entry) : explainLane(state, entry);
+  return gate ? explainGate(state, gate, entry) : explainLane(state, entry);
 }
 
 function pauseText({ pauses }: State, entry: JobEntry): string {
@@ -96,7 +98,7 @@ function explainLane(state: State, entry: JobEntry): WaitReason {
     return { code: 'seat_paused', text: `paused, since its provider has billed too much: ${names}` };
   }
   const gate = gateOfLane(lane);
-  if (gate) return explainGate(gate, entry);
+  if (gate) return explainGate(state, gate, entry);
   const position = jobPosition(entry) ?? 0;
   if (position > 0) {
     const jobs = position === 1 ? '1 job goes' : `about ${position} jobs go`;

@@ -21,6 +21,7 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { State } from '../state/state.ts';
 import type { EngineView, Turn } from '../turn.ts';
 import { holderOf, priceMs } from './affinity.ts';
+import { type Denial, deniedError, noteDenied, whyDenied } from './denied.ts';
 import { nextPlace, whyLeave, whyUnusable } from './routing.ts';
 import { mayStart, type Start, type StartSettings } from './start.ts';
 
@@ -42,7 +43,9 @@ export type Decision =
       readonly why: RouteReason;
     }
   /** The job cannot ever start. */
-  | { readonly is: 'never'; readonly entry: JobEntry; readonly error: ErrorInfo };
+  | { readonly is: 'never'; readonly entry: JobEntry; readonly error: ErrorInfo }
+  /** The rules of governance forbid the start. */
+  | { readonly is: 'denied'; readonly entry: JobEntry; readonly denial: Denial };
 
 /** Jobs that one step may send to wait at a gate, a few milliseconds of work; the next tick goes on. */
 const MAX_PARKED = 1000;
@@ -59,6 +62,7 @@ export function schedule(turn: Turn): void {
     if (!decision) return;
     if (decision.is === 'claim') claimJob(turn, decision);
     else if (decision.is === 'reroute') sendOn(turn, decision.entry, decision.place, decision.why);
+    else if (decision.is === 'denied') endDenied(turn, decision.entry, decision.denial);
     else endUnstarted(turn, decision.entry, decision.error);
   }
 }
@@ -83,6 +87,8 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
       parked++;
       continue;
     }
+    const denial = whyDenied(view, entry);
+    if (denial) return { is: 'denied', entry, denial };
     const start = mayStart(view, settings, lane, entry, now);
     const reroute = entry.job.place && routeInstead(view, settings, entry, start, now);
     if (reroute) return reroute;
@@ -263,6 +269,12 @@ function nextAttempt(state: State, entry: JobEntry): number {
 /** A job whose cost no budget can ever hold ends without a start. */
 function endUnstarted(turn: Turn, entry: JobEntry, error: ErrorInfo): void {
   turn.put('job', entry.uid, die(entry.job, turn.now, 'failed', error), 'dead');
+}
+
+/** A job that the rules allowed at its admission, and forbid by now. */
+function endDenied(turn: Turn, entry: JobEntry, denial: Denial): void {
+  noteDenied(turn, entry, denial);
+  endUnstarted(turn, entry, deniedError(denial).info());
 }
 
 function claimJob(turn: Turn, decision: Extract<Decision, { is: 'claim' }>): void {

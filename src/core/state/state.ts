@@ -10,6 +10,7 @@
  */
 
 import { IndexedHeap } from '../../kit/indexed-heap.ts';
+import { DEFAULT_POLICY } from '../../model/governance.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AttemptRecord, JobRecord } from '../../model/records.ts';
 import {
@@ -23,6 +24,7 @@ import {
 import type { SessionRecord } from '../../model/session-record.ts';
 import { isOpen, isTerminal, type JobState, usesSlot } from '../../model/states.ts';
 import type { Commander } from '../../model/worker-wire.ts';
+import { Governance } from '../governance/governance.ts';
 import { Limiter } from '../limits/limiter.ts';
 import type { StateSettings } from '../settings.ts';
 import { AdmissionOrder } from './admission-order.ts';
@@ -100,7 +102,10 @@ export class State {
     wait_state: this.waitStates,
     schedule: new Table(),
     module: new Table(),
+    governance: new Table(),
   };
+  /** The mode, and the gate that every job passes. */
+  readonly governance: Governance;
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();
   /** Where `reserveLive` of admission/ goes on: the jobs from here on may lack a reservation. Undefined: from the first. */
@@ -145,6 +150,7 @@ export class State {
   constructor(settings: StateSettings, follower: StateFollower = NO_FOLLOWER) {
     this.#settings = settings;
     this.#follower = follower;
+    this.governance = new Governance(settings.governance ?? DEFAULT_POLICY, this.tables.governance);
   }
 
   /** Applies one change. Returns the job that it belongs to, if any. */

@@ -109,6 +109,7 @@ const WAIT_CODE_MEANING = {
   session_busy: 'another job of its session goes first',
   sticky:
     'the backend that has its conversation is busy, and is waited for as long as that costs less than moving',
+  governance: 'nothing of its kind starts in the present mode of governance',
   no_backend: 'no backend can run it',
   worker_start: 'a worker for its model is being started, or cannot be started now',
   backend_down: 'no backend that can run it can be reached',

@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  EngineKit,
+  type Fields,
+  submission as kitSubmission,
+  SUCCESS,
+} from '../../../test/fakes/engine-kit.ts';
+import { causeText } from '../../model/causes.ts';
+import { OrchdError } from '../../model/errors.ts';
+import {
+  DEFAULT_POLICY,
+  type GovernancePolicy,
+  type GovernanceRecord,
+  MODES,
+  type Mode,
+} from '../../model/governance.ts';
+import { explain } from '../scheduling/explain.ts';
+
+/** The types of runs are run only by a backend that says so. */
+const BACKEND = { slots: 10, types: ['t', 'agent', 'tool', 'approval', 'inference'] };
+
+const governed = (policy: Partial<GovernancePolicy> = {}): EngineKit => {
+  const kit = new EngineKit({ governance: { ...DEFAULT_POLICY, ...policy } });
+  kit.backend('b', BACKEND);
+  return kit;
+};
+
+const order = (kit: EngineKit, mode: Mode, isPerson = true): GovernanceRecord | OrchdError =>
+  kit.step({ type: 'mode', order: { mode, by: 'ann', why: 'a test', isPerson } }).reply as
+    | GovernanceRecord
+    | OrchdError;
+
+const setMode = (kit: EngineKit, mode: Mode): void =>
+  assert.ok(!(order(kit, mode) instanceof OrchdError), `to ${mode}`);
+
+const record = (kit: EngineKit): GovernanceRecord => kit.engine.state.governance.record;
+
+const codeOf = (reply: unknown): string => (reply instanceof OrchdError ? reply.code : 'admitted');
+
+const tool = (name: string, category: string, more: Fields = {}): Fields => ({
+  type: 'tool',
+  tags: { agent: 'clerk', event: 'tool_call', tool: name, category },
+  ...more,
+});
+
+/** A run of an agent that waits for nothing, so that jobs can be below it. */
+function run(kit: EngineKit, id: string, agent: string, more: Fields = {}): void {
+  kit.submit(id, { type: 'agent', agent, ...more });
+  kit.accept(id);
+}
+
+const why = (kit: EngineKit, id: string) => explain(kit.engine.state, kit.job(id));
+
+const causes = (kit: EngineKit): string[] =>
+  kit.log.flatMap(({ change }) => (change.kind === 'governance' ? [causeText(change.cause)] : []));
+
+describe('[ADR-7] the mode', () => {
+  test('is NORMAL until somebody changes it; every change has a name, a reason and an instant', () => {
+    const kit = governed();
+    assert.equal(record(kit).mode, 'NORMAL');
+    kit.pass(5000);
+    setMode(kit, 'ALERT');
+    const { mode, by, why: reason, since } = record(kit);
+    assert.deepEqual([mode, by, reason, since], ['ALERT', 'ann', 'a test', kit.now]);
+    assert.deepEqual(causes(kit), ['mode:ALERT:ann']);
+  });
+
+  test('moves only as the table says, and only people lead the way back', () => {
+    const ways: Record<string, readonly Mode[]> = {
+      NORMAL: ['ALERT', 'DEGRADED', 'LOCKDOWN'],
+      ALERT: ['NORMAL', 'DEGRADED', 'LOCKDOWN'],
+      DEGRADED: ['LOCKDOWN', 'RECOVERY'],
+      LOCKDOWN: ['RECOVERY'],
+      RECOVERY: ['NORMAL', 'LOCKDOWN'],
+    };
+    const path: Record<Mode, readonly Mode[]> = {
+      NORMAL: [],
+      ALERT: ['ALERT'],
+      DEGRADED: ['DEGRADED'],
+      LOCKDOWN: ['LOCKDOWN'],
+      RECOVERY: ['LOCKDOWN', 'RECOVERY'],
+    };
+    for (const from of MODES)
+      for (const to of MODES)
+        for (const isPerson of [true, false]) {
+          const kit = governed();
+          for (const mode of path[from]) setMode(kit, mode);
+          const isBack = ['NORMAL', 'RECOVERY'].includes(to);
+          const isAllowed = (ways[from] ?? []).includes(to) && (isPerson || !isBack);
+          const reply = order(kit, to, isPerson);
+          assert.equal(!(reply instanceof OrchdError), isAllowed, `${from} to ${to}, ${isPerson}`);
+          assert.equal(record(kit).mode, isAllowed ? to : from);
+        }
+  });
+});
+
+describe('[ADR-7] LOCKDOWN', () => {
+  test('lets nothing start, tells everybody why, and lets go in order when a person has led the way back', () => {
+    const kit = governed();
+    kit.submit('running');
+    kit.accept('running');
+    setMode(kit, 'LOCKDOWN');
+    for (const [id, fields] of [
+      ['plain', {}],
+      ['model', { model: 'm' }],
+      ['run', { type: 'agent', agent: 'clerk' }],
+      ['call', tool('read_file', 'read')],
+    ] as const) {
+      kit.submit(id, fields);
+      assert.equal(kit.state(id), 'queued', id);
+      assert.equal(why(kit, id)?.code, 'governance', id);
+      assert.match(why(kit, id)?.text ?? '', /LOCKDOWN since .* by "ann": a test/);
+    }
+    kit.end('running', SUCCESS);
+    assert.equal(kit.state('running'), 'succeeded', 'what runs may end');
+    kit.pass(3_600_000);
+    assert.equal(kit.state('plain'), 'queued');
+    setMode(kit, 'RECOVERY');
+    setMode(kit, 'NORMAL');
+    for (const id of ['plain', 'run', 'call']) assert.equal(kit.state(id), 'claimed', id);
+  });
+
+  test('does not hold up a job that only asks a person', () => {
+    const kit = governed();
+    setMode(kit, 'LOCKDOWN');
+    kit.submit('ask', { type: 'approval' });
+    assert.equal(kit.state('ask'), 'claimed');
+  });
+
+  test('holds for redriven jobs', () => {
+    const kit = governed();
+    kit.submit('dead', { max_tries: 1 });
+    kit.accept('dead');
+    kit.end('dead', { ok: false, error: new OrchdError('EXECUTION_FAILED').info() });
+    assert.equal(kit.state('dead'), 'dead');
+    setMode(kit, 'LOCKDOWN');
+    kit.redrive('dead');
+    assert.equal(kit.state('dead'), 'queued');
+    assert.equal(why(kit, 'dead')?.code, 'governance');
+  });
+});
+
+describe('[ADR-7] the limits of a mode', () => {
+  const modes = { ...DEFAULT_POLICY.modes, ALERT: { running: { tools: 1 }, perMinute: { others: 2 } } };
+
+  test('bound how many run at once, by kind', () => {
+    const kit = governed({ modes });
+    setMode(kit, 'ALERT');
+    for (const id of ['t1', 't2']) kit.submit(id, tool('read_file', 'read'));
+    assert.deepEqual([kit.state('t1'), kit.state('t2')], ['claimed', 'queued']);
+    assert.equal(why(kit, 't2')?.code, 'quota');
+    assert.match(why(kit, 't2')?.text ?? '', /in the mode ALERT, 1 tools run at once/);
+    kit.accept('t1');
+    kit.end('t1', SUCCESS);
+    assert.equal(kit.state('t2'), 'claimed');
+  });
+
+  test('bound how many start in a minute; the others wait for the next one', () => {
+    const kit = governed({ modes });
+    setMode(kit, 'ALERT');
+    for (const id of ['j1', 'j2', 'j3']) kit.submit(id);
+    assert.deepEqual([kit.state('j2'), kit.state('j3')], ['claimed', 'queued']);
+    assert.match(why(kit, 'j3')?.text ?? '', /2 others start in a minute/);
+    kit.pass(59_999);
+    assert.equal(kit.state('j3'), 'queued');
+    kit.pass(1);
+    assert.equal(kit.state('j3'), 'claimed');
+  });
+
+  test('count what runs already, and are gone with the mode', () => {
+    const kit = governed({ modes });
+    kit.submit('t1', tool('read_file', 'read'));
+    setMode(kit, 'ALERT');
+    kit.submit('t2', tool('read_file', 'read'));
+    assert.equal(kit.state('t2'), 'queued');
+    setMode(kit, 'NORMAL');
+    assert.equal(kit.state('t2'), 'claimed');
+  });
+
+  test('cannot be set as limits of callers', () => {
+    const kit = governed();
+    const { reply } = kit.step({ type: 'limits', limits: [{ scope: 'mode:tools', running: 9 }], by: 'x' });
+    assert.equal(codeOf(reply), 'INVALID_PARAMS');
+  });
+});
+
+describe('[ADR-7] a call that a rule forbids', () => {
+  const rules = [
+    { name: 'no-write', effect: 'deny', tools: ['write_file'], reason: 'only people write' },
+    { name: 'no-rm', effect: 'deny', tools: ['rm'], critical: true },
+    { name: 'ask', effect: 'approve', tools: ['mail'] },
+  ] as const;
+
+  test('is refused at admission with the rule and its reason, and audited', () => {
+    const kit = governed({ rules });
+    run(kit, 'r', 'clerk');
+    const reply = kit.trySubmit('r.1', tool('write_file', 'write', { parent_id: 'r' }));
+    assert.equal(codeOf(reply), 'GOVERNANCE_DENIED');
+    assert.match((reply as OrchdError).message, /"no-write" forbids it: only people write/);
+    assert.deepEqual(causes(kit), ['violation:rule:no-write:r.1']);
+    const { violations, last, mode } = record(kit);
+    assert.deepEqual([violations, last[0]?.tool, mode], [1, 'write_file', 'NORMAL']);
+    assert.equal(codeOf(kit.trySubmit('r.2', tool('read_file', 'read', { parent_id: 'r' }))), 'admitted');
+  });
+
+  test('is refused at the claim if it was admitted before the mode changed', () => {
+    const kit = new EngineKit({ governance: DEFAULT_POLICY });
+    kit.submit('w', tool('write_file', 'write'));
+    kit.submit('r', tool('read_file', 'read'));
+    setMode(kit, 'DEGRADED');
+    kit.backend('b', BACKEND);
+    assert.deepEqual([kit.state('w'), kit.state('r')], ['dead', 'claimed']);
+    assert.equal(kit.job('w').job.error?.code, 'GOVERNANCE_DENIED');
+    assert.deepEqual(causes(kit), ['mode:DEGRADED:ann', 'violation:mode:DEGRADED:w']);
+  });
+
+  test('needs an approval by a rule, and goes on with one; not where the mode forbids it by then', () => {
+    const kit = governed({ rules });
+    assert.equal(codeOf(kit.trySubmit('m1', tool('mail', 'network'))), 'APPROVAL_REQUIRED');
+    assert.equal(record(kit).violations, 0, 'to ask is no violation');
+    const approved = { tags: { agent: 'clerk', tool: 'mail', category: 'network', approved: 'yes' } };
+    assert.equal(codeOf(kit.trySubmit('m2', { type: 'tool', ...approved })), 'admitted');
+    setMode(kit, 'DEGRADED');
+    assert.equal(codeOf(kit.trySubmit('m3', { type: 'tool', ...approved })), 'GOVERNANCE_DENIED');
+  });
+
+  test('is critical: in the same commit the mode is LOCKDOWN, and the run that made it is cancelled', () => {
+    const kit = governed({ rules });
+    run(kit, 'r', 'clerk');
+    run(kit, 'other', 'clerk');
+    const { changes } = kit.step({
+      type: 'submit',
+      submissions: [kitSubmission('r.1', tool('rm', 'command', { parent_id: 'r' }))],
+    });
+    assert.ok(changes.some(({ kind, id }) => kind === 'job' && id === 'r'));
+    assert.deepEqual(causes(kit), ['violation:rule:no-rm:r.1', 'mode:LOCKDOWN:rule:no-rm']);
+    assert.equal(record(kit).mode, 'LOCKDOWN');
+    assert.equal(kit.job('r').job.cancel?.by, 'rule:no-rm');
+    assert.equal(kit.job('other').job.cancel, undefined);
+  });
+
+  test('goes on in shadow mode, and is noted', () => {
+    const kit = governed({ rules, shadow: true });
+    for (const name of ['write_file', 'rm', 'mail']) kit.submit(name, tool(name, 'write'));
+    assert.equal(kit.state('rm'), 'claimed');
+    assert.equal(record(kit).mode, 'NORMAL');
+    assert.deepEqual(
+      record(kit).last.map(({ rule, isShadow }) => [rule, isShadow]),
+      [
+        ['rule:no-write', true],
+        ['rule:no-rm', true],
+        ['rule:ask', true],
+      ],
+    );
+  });
+
+  test('is one of an agent below an agent that has no such right', () => {
+    const kit = governed({ rights: [{ agent: 'reader', categories: ['read'] }] });
+    run(kit, 'top', 'reader');
+    run(kit, 'low', 'writer', { parent_id: 'top' });
+    const reply = kit.trySubmit('low.1', tool('write_file', 'write', { parent_id: 'low' }));
+    assert.equal(codeOf(reply), 'GOVERNANCE_DENIED');
+    run(kit, 'free', 'writer');
+    assert.equal(
+      codeOf(kit.trySubmit('free.1', tool('write_file', 'write', { parent_id: 'free' }))),
+      'admitted',
+    );
+  });
+});

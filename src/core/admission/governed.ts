@@ -1,0 +1,84 @@
+/**
+ * Governance at admission: refuses what the rules forbid, records broken rules, and changes the mode.
+ *
+ * M1  A change of the mode is in force from the step that makes it: no job is claimed in that step that it forbids.
+ * M2  A critical violation and the LOCKDOWN that follows from it are one commit, in which the tree that broke the rule is
+ *     cancelled.
+ */
+import { OrchdError } from '../../model/errors.ts';
+import {
+  ESCALATIONS,
+  GOVERNANCE_ID,
+  type GovernanceRecord,
+  KEPT_VIOLATIONS,
+  MOVES,
+  type Mode,
+  type Violation,
+} from '../../model/governance.ts';
+import { uidOf } from '../../model/records.ts';
+import { cancel } from '../attempts/operator-commands.ts';
+import { deniedError, noteVerdict } from '../scheduling/denied.ts';
+import { judgeJob } from '../state/governed-job.ts';
+import type { Turn } from '../turn.ts';
+import { limitMode } from './quota.ts';
+import { ancestorsOf } from './route.ts';
+import type { Submission } from './submission.ts';
+
+/** Throws GOVERNANCE_DENIED or APPROVAL_REQUIRED for a job that may not be admitted in the present mode. */
+export function checkGovernance(turn: Turn, submission: Submission): void {
+  const { governance } = turn.state;
+  if (governance.isOpen) return;
+  const ancestors = ancestorsOf(turn, submission);
+  const { tenant, id, spec, maxOutput } = submission;
+  const verdict = judgeJob(turn.state, { tenant, spec, ancestors, maxOutput }, spec.model);
+  if (verdict.is === 'allow') return;
+  const job = { id, tenant, tool: spec.tags?.['tool'], root: uidOf(tenant, ancestors?.[0] ?? id) };
+  noteVerdict(turn, job, verdict);
+  if (!governance.gate.isShadow) throw deniedError(verdict);
+}
+
+/** M2. While the disk is full nothing is recorded, and the call is refused all the same. */
+export function recordViolation(
+  turn: Turn,
+  { violation, root, why }: { readonly violation: Violation; readonly root: string; readonly why: string },
+): void {
+  if (turn.state.full) return;
+  const { record } = turn.state.governance;
+  const { rule, job, isCritical, isShadow } = violation;
+  const last = [...record.last, violation].slice(-KEPT_VIOLATIONS);
+  const noted = { ...record, violations: record.violations + 1, last };
+  turn.put('governance', GOVERNANCE_ID, noted, { is: 'violation', rule, job });
+  if (!isCritical || isShadow) return;
+  if (record.mode !== 'LOCKDOWN') enter(turn, noted, { mode: 'LOCKDOWN', by: rule, why });
+  if (turn.state.jobs.has(root)) cancel(turn, root, rule);
+}
+
+export interface ModeOrder {
+  readonly mode: Mode;
+  /** A person, or `trigger:<name>`. */
+  readonly by: string;
+  readonly why: string;
+  /** A person may also lead the way back. */
+  readonly isPerson: boolean;
+}
+
+/** Changes the mode. Throws ILLEGAL_STATE for a move that the present mode does not have. */
+export function setMode(turn: Turn, { isPerson, ...order }: ModeOrder): GovernanceRecord {
+  const { record } = turn.state.governance;
+  const allowed = (isPerson ? MOVES : ESCALATIONS)[record.mode];
+  if (allowed.includes(order.mode)) return enter(turn, record, order);
+  const ways =
+    allowed.length === 0 ? 'nothing leads away from it' : `from here it can be ${allowed.join(' or ')}`;
+  throw new OrchdError('ILLEGAL_STATE', `the mode is ${record.mode}, and cannot be ${order.mode}: ${ways}`);
+}
+
+function enter(
+  turn: Turn,
+  record: GovernanceRecord,
+  { mode, by, why }: Pick<ModeOrder, 'mode' | 'by' | 'why'>,
+): GovernanceRecord {
+  const after: GovernanceRecord = { ...record, mode, by, why, since: turn.now };
+  turn.put('governance', GOVERNANCE_ID, after, { is: 'mode', to: mode, by });
+  limitMode(turn);
+  return after;
+}

@@ -1,0 +1,46 @@
+/** What the rules of governance say of a job: it is asked at admission and at every claim. */
+import { jobKindOf } from '../../model/governance.ts';
+import { type AskRecord, uidOf } from '../../model/records.ts';
+import { RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
+import { ALLOWED, type GovernedJob, type GovernedTool, type Verdict } from '../governance/gate.ts';
+import type { State } from './state.ts';
+
+export type GovernedAsk = Pick<AskRecord, 'tenant' | 'spec'> &
+  Partial<Pick<AskRecord, 'ancestors' | 'maxOutput'>>;
+
+/** `model`: the one that the job needs now, which its route may have changed. */
+export function judgeJob(state: State, ask: GovernedAsk, model: string | undefined): Verdict {
+  const { gate, mode, isOpen } = state.governance;
+  return isOpen ? ALLOWED : gate.judge(mode, governedJob(state, ask, model));
+}
+
+function governedJob(state: State, ask: GovernedAsk, model: string | undefined): GovernedJob {
+  const { tenant, spec } = ask;
+  const isModel = jobKindOf(spec) === 'models';
+  return {
+    type: spec.type,
+    tenant,
+    model,
+    // An answer without a bound may have any number of tokens.
+    maxTokens: isModel ? (ask.maxOutput ?? Number.POSITIVE_INFINITY) : undefined,
+    agents: agentsOf(state, ask),
+    tool: spec.type === TOOL_TYPE ? toolIn(spec.tags) : undefined,
+  };
+}
+
+/** The agents of the runs above the job, from the top down, and its own if it is a run. */
+function agentsOf({ jobs }: State, { tenant, spec, ancestors = [] }: GovernedAsk): string[] {
+  const agents = ancestors.flatMap((id) => {
+    const above = jobs.get(uidOf(tenant, id))?.ask.spec;
+    return above?.type === RUN_TYPE ? [above.agent] : [];
+  });
+  if (spec.type === RUN_TYPE) agents.push(spec.agent);
+  return agents;
+}
+
+/** Only runs make jobs of type TOOL_TYPE, so that their tags can be trusted. */
+const toolIn = (tags: Readonly<Record<string, string>> = {}): GovernedTool => ({
+  name: tags['tool'] ?? '',
+  category: tags['category'],
+  isApproved: tags['approved'] === 'yes',
+});
