@@ -87,6 +87,7 @@ export type Tag =
   | 'pools'
   | 'models'
   | 'openai'
+  | 'mcp'
   | 'server'
   | 'worker'
   | 'pool manager'
