@@ -58,6 +58,8 @@ const submitJob = tool({
     max_tries: fields.max_tries,
     batch: fields.batch,
     tags: fields.tags,
+    wait_for_backend: fields.wait_for_backend,
+    force_retry: fields.force_retry,
   }),
   call: async (args, { brain, newId }) => {
     // With an id of its own, a submit whose answer is lost can be repeated.
