@@ -8,9 +8,9 @@ import { McpFailure, McpMessage, McpResult } from '../model/http/mcp.ts';
 import { roleRefusal } from '../wire/access-gate.ts';
 import { openEventStream } from '../wire/event-stream.ts';
 import { MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION } from '../wire/headers.ts';
-import { type McpRequest, readMessage } from '../wire/mcp/message.ts';
+import { type McpRequest, progressTokenOf, readMessage } from '../wire/mcp/message.ts';
 import { CURRENT_VERSION, failure, type Reply, RPC } from '../wire/mcp/protocol.ts';
-import { headerFault, progressTokenOf } from '../wire/mcp/request-headers.ts';
+import { headerFault } from '../wire/mcp/request-headers.ts';
 import { answerRequest, type McpExchange, waitingTool } from '../wire/mcp/server.ts';
 import { type Call, type Route, route, type Stream } from '../wire/route.ts';
 import { formatEvent } from '../wire/sse.ts';
@@ -141,7 +141,7 @@ function streamed(
         if (!out.writableEnded && !out.destroyed)
           out.write(formatEvent({ event: 'message', data: JSON.stringify(value) }));
       };
-      answerRequest(message, { ...exchange, notify: send })
+      void answerRequest(message, { ...exchange, notify: send })
         .catch(() => failure(message.id, FAILED))
         .then((reply) => {
           if (reply) send(reply);

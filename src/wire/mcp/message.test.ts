@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ClientMessage, readMessage } from './message.ts';
+import { type ClientMessage, progressTokenOf, readMessage } from './message.ts';
 import { CAPABILITIES_KEY, CURRENT_VERSION, EARLIER_VERSION, VERSION_KEY } from './protocol.ts';
 
 const current = (method = 'tools/list') => ({
@@ -61,4 +61,10 @@ test('a version that is not supported is refused with those that are', () => {
   const meta = { [VERSION_KEY]: 5, [CAPABILITIES_KEY]: {} };
   assert.equal(faultOf({ ...current(), params: { _meta: meta } })[1], -32602);
   assert.equal(faultOf({ ...current(), params: { _meta: { [VERSION_KEY]: CURRENT_VERSION } } })[1], -32602);
+});
+
+test('a request takes progress if it has a token for it', () => {
+  const tokenOf = (token: unknown) => progressTokenOf({ params: { _meta: { progressToken: token } } });
+  assert.deepEqual([tokenOf('a'), tokenOf(0), tokenOf(null), tokenOf({})], ['a', 0, undefined, undefined]);
+  assert.equal(progressTokenOf({ params: {} }), undefined);
 });

@@ -87,3 +87,10 @@ function idIn(value: unknown): RequestId | null {
 /** Whether a value can be the id of a request. */
 export const isRequestId = (id: unknown): id is RequestId =>
   Number.isSafeInteger(id) || (typeof id === 'string' && id.length <= MAX_ID_CHARS);
+
+/** The token under which the client of a request wants to hear how far it is; undefined if it does not. */
+export function progressTokenOf({ params }: Pick<McpRequest, 'params'>): string | number | undefined {
+  const { _meta: meta } = params;
+  const token = isFields(meta) ? meta['progressToken'] : undefined;
+  return typeof token === 'string' || Number.isSafeInteger(token) ? (token as string | number) : undefined;
+}

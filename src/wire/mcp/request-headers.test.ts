@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readMessage } from './message.ts';
 import { CAPABILITIES_KEY, CURRENT_VERSION, EARLIER_VERSION, VERSION_KEY } from './protocol.ts';
-import { headerFault, progressTokenOf } from './request-headers.ts';
+import { headerFault } from './request-headers.ts';
 
 const meta = { [VERSION_KEY]: CURRENT_VERSION, [CAPABILITIES_KEY]: {} };
 const call = readMessage({
@@ -29,10 +29,4 @@ test('the version before it has one header, which may be missing', () => {
   assert.equal(headerFault(ping, { 'mcp-protocol-version': EARLIER_VERSION }), undefined);
   assert.equal(headerFault(ping, { 'mcp-protocol-version': '2024-11-05' })?.code, -32022);
   assert.equal(headerFault(ping, { 'mcp-protocol-version': CURRENT_VERSION })?.code, -32602);
-});
-
-test('a request takes progress if it has a token for it', () => {
-  const tokenOf = (token: unknown) => progressTokenOf({ params: { _meta: { progressToken: token } } });
-  assert.deepEqual([tokenOf('a'), tokenOf(0), tokenOf(null), tokenOf({})], ['a', 0, undefined, undefined]);
-  assert.equal(progressTokenOf({ params: {} }), undefined);
 });

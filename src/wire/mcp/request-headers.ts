@@ -3,7 +3,7 @@
  * that a request whose headers say something else than its body must not be served.
  */
 import { MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION } from '../headers.ts';
-import { type ClientMessage, isFields, type McpRequest, unsupportedVersion } from './message.ts';
+import { type ClientMessage, type McpRequest, unsupportedVersion } from './message.ts';
 import { CURRENT_VERSION, EARLIER_VERSION, RPC, type RpcError, VERSION_KEY } from './protocol.ts';
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -47,11 +47,4 @@ function decoded(value: Headers[string]): string | undefined {
   if (typeof value !== 'string') return undefined;
   const encoded = ENCODED.exec(value)?.[1];
   return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString();
-}
-
-/** Whether a request takes progress: only then is its answer a stream. */
-export function progressTokenOf({ params }: Pick<McpRequest, 'params'>): string | number | undefined {
-  const { _meta: meta } = params;
-  const token = isFields(meta) ? meta['progressToken'] : undefined;
-  return typeof token === 'string' || Number.isSafeInteger(token) ? (token as string | number) : undefined;
 }

@@ -1,11 +1,11 @@
 /**
  * Answers the requests of an MCP client. It keeps nothing between two requests: what was handed in is in the queue, so
- * that any process, after any restart, can answer the next one.
+ * that any process, after any restart, can answer the next one (docs/decisions/0041).
  */
 import { checker } from '../../kit/check.ts';
 import { didYouMean } from '../../kit/nearest.ts';
 import { JOB_TOOLS } from './job-tools.ts';
-import { type Fields, isFields, type McpRequest } from './message.ts';
+import { type Fields, isFields, type McpRequest, progressTokenOf } from './message.ts';
 import {
   CURRENT_VERSION,
   EARLIER_VERSION,
@@ -17,7 +17,6 @@ import {
   type RpcError,
   SERVER_INFO_KEY,
 } from './protocol.ts';
-import { progressTokenOf } from './request-headers.ts';
 import { RUN_TOOLS } from './run-tools.ts';
 import type { Tool, ToolContext } from './tool.ts';
 import { toolError } from './tool-error.ts';
