@@ -80,7 +80,7 @@ test('what is no message is answered with what is wrong, and the next one is ser
   assert.equal(said.length, wrong.length + 3, 'notifications and answers get no answer');
 });
 
-test('a call that is cancelled gets no answer, and its job goes on', async (t) => {
+test('a call that is cancelled gets no answer, and its job goes on', { timeout: 120_000 }, async (t) => {
   const { brain, said, send, call, answerTo } = await stage(t);
   call(1, 'submit_job', { type: 'held', payload: 1, job_id: 'j' });
   await answerTo(1);
@@ -97,7 +97,7 @@ test('a call that is cancelled gets no answer, and its job goes on', async (t) =
 });
 
 test('only so many requests are answered at one time; the others are refused, and the end of input ends all', async (t) => {
-  const { input, call, send, answerTo, ended } = await stage(t);
+  const { brain, input, call, send, answerTo, ended } = await stage(t);
   call(0, 'submit_job', { type: 'nobody', job_id: 'j' });
   const refused = (await answerTo(0)).result?.structuredContent?.['error'] as { code: string; next: string };
   assert.equal(refused.code, 'ADMISSION_REJECT');
@@ -109,4 +109,5 @@ test('only so many requests are answered at one time; the others are refused, an
   assert.match((await answerTo(1000)).error?.message ?? '', /not answered yet/);
   input.end();
   await ended;
+  brain.gate.open();
 });

@@ -264,7 +264,9 @@ async function readStream(response: Response, pattern: RegExp): Promise<string> 
   return text;
 }
 
-test('a wait with progress is a stream; a caller that leaves ends the wait, and the job goes on', async (t) => {
+test('a wait with progress is a stream; a caller that leaves ends the wait, and the job goes on', {
+  timeout: 120_000,
+}, async (t) => {
   const opened = Promise.withResolvers<string>();
   const brain = await brainWith(t, {
     backends: [{ name: 'b', types: { held: () => opened.promise } }],
