@@ -18,6 +18,7 @@ import { EventStreams } from './events.ts';
 import { governanceRoutes } from './governance.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
+import { mcpRoute } from './mcp.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { modelRouteRoutes } from './model-routes.ts';
 import { type ModuleDirectory, moduleRoutes } from './modules.ts';
@@ -108,6 +109,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...metaRoutes(orchestrator, metrics, options),
     statusRoute(orchestrator, options),
   ];
+  routes.push(mcpRoute({ env, version: options.version, heartbeatMs, openStreams, newId, routes }));
   // Written at the first request and kept: it does not change, and takes 10 ms.
   let document: string | undefined;
   routes.push(

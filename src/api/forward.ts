@@ -15,6 +15,7 @@ import {
   CORRELATION_ID,
   JOB_OPTION_HEADERS,
   LAST_EVENT_ID,
+  MCP_HEADERS,
   pickHeaders,
 } from '../wire/headers.ts';
 import { nodeHeaders } from '../wire/nodes.ts';
@@ -181,7 +182,8 @@ export class Forwarder {
     headMs: number,
   ): Promise<Answer | Stream | undefined> {
     const request = await this.#requestOf(route, call);
-    const headers = { ...request.headers, ...pickHeaders(call.headers, JOB_OPTION_HEADERS) };
+    const passedOn = pickHeaders(call.headers, [...JOB_OPTION_HEADERS, ...MCP_HEADERS]);
+    const headers = { ...request.headers, ...passedOn };
     const takesAJob = !isStreamed(call.body);
     const timeoutMs = takesAJob ? MAX_JOB_MS : headMs;
     const reply = await this.#openStream(leader, { ...request, headers, timeoutMs }, (abort) => {

@@ -164,6 +164,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/approve.ts')).approve,
   },
   {
+    name: 'mcp',
+    summary: 'Serve an assistant: jobs, runs and results as tools of MCP, on standard input and output',
+    load: async () => (await import('./commands/mcp.ts')).mcp,
+  },
+  {
     name: 'resolve',
     summary: 'Decide the outcome of a job whose outcome is unknown',
     load: async () => (await import('./commands/resolve.ts')).resolve,

@@ -61,29 +61,15 @@ export class AccessGate {
     this.#options = options;
   }
 
-  admit(
-    credentials: Credentials,
-    { role: required, scope, answersAnyHost }: Pick<Route, 'role' | 'scope' | 'answersAnyHost'>,
-  ): Identity {
-    if (!answersAnyHost) this.#checkHost(credentials.host);
+  admit(credentials: Credentials, route: Pick<Route, 'role' | 'scope' | 'answersAnyHost'>): Identity {
+    if (!route.answersAnyHost) this.#checkHost(credentials.host);
     this.#checkOrigin(credentials.origin, credentials.host);
-    if (required === 'public')
+    if (route.role === 'public')
       return this.#isNode(credentials) ? { ...ANONYMOUS, fromNode: true } : ANONYMOUS;
     checkFetchSite(credentials);
     const identity = this.#identify(credentials);
-    if (!grants(identity.role, required)) {
-      throw new OrchdError(
-        'FORBIDDEN',
-        `this needs the role "${required}"; the token has "${identity.role}"`,
-      );
-    }
-    if (scope === 'global' && !isOperator(identity)) {
-      throw new OrchdError(
-        'FORBIDDEN',
-        `this concerns all tenants and needs a token of the tenant "${DEFAULT_TENANT}"; the token is of "${identity.tenant}"`,
-        { reason: 'global_scope' },
-      );
-    }
+    const refusal = roleRefusal(identity, route);
+    if (refusal) throw refusal;
     return identity;
   }
 
@@ -136,6 +122,22 @@ export class AccessGate {
     if (origin === `http://${host}` || origin === `https://${host}`) return;
     throw new OrchdError('FORBIDDEN', 'pages of other origins may not call this server');
   }
+}
+
+/** Why a caller may not use a route: its role, or for what all tenants share its tenant; undefined if it may. */
+export function roleRefusal(
+  identity: Identity,
+  { role: required, scope }: Pick<Route, 'role' | 'scope'>,
+): OrchdError | undefined {
+  if (required !== 'public' && !grants(identity.role, required)) {
+    return new OrchdError('FORBIDDEN', `this needs the role "${required}"; the token has "${identity.role}"`);
+  }
+  if (scope !== 'global' || isOperator(identity)) return undefined;
+  return new OrchdError(
+    'FORBIDDEN',
+    `this concerns all tenants and needs a token of the tenant "${DEFAULT_TENANT}"; the token is of "${identity.tenant}"`,
+    { reason: 'global_scope' },
+  );
 }
 
 /**

@@ -2,7 +2,7 @@
  * The CORS headers. Without them a browser keeps our answers from pages of other origins, even from those that the
  * access gate accepts.
  */
-import { ANSWER_HEADERS, CORRELATION_ID, JOB_OPTION_HEADERS, LAST_EVENT_ID } from './headers.ts';
+import { ANSWER_HEADERS, CORRELATION_ID, JOB_OPTION_HEADERS, LAST_EVENT_ID, MCP_HEADERS } from './headers.ts';
 
 /** Response headers that a page may read. */
 const EXPOSED_HEADERS = [CORRELATION_ID, ...ANSWER_HEADERS];
@@ -18,6 +18,7 @@ const ALLOWED_REQUEST_HEADERS = [
   'user-agent',
   CORRELATION_ID,
   ...JOB_OPTION_HEADERS,
+  ...MCP_HEADERS,
 ];
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE'];
 /** How long a browser may cache the answer to a preflight request. */

@@ -24,6 +24,12 @@ export const AGENT = 'x-orchd-agent';
 export const PRIORITY = 'x-orchd-priority';
 export const SESSION = 'x-orchd-session';
 
+/** Request headers of the Model Context Protocol, which repeat what the body of the request says. */
+export const MCP_PROTOCOL_VERSION = 'mcp-protocol-version';
+export const MCP_METHOD = 'mcp-method';
+export const MCP_NAME = 'mcp-name';
+export const MCP_HEADERS = [MCP_PROTOCOL_VERSION, MCP_METHOD, MCP_NAME] as const;
+
 /** Request headers that set options of the job; a node that does not lead forwards them to the leader. */
 export const JOB_OPTION_HEADERS = [IDEMPOTENCY_KEY, AGENT, PRIORITY, SESSION] as const;
 

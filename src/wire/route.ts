@@ -88,6 +88,7 @@ export type Tag =
   | 'pools'
   | 'models'
   | 'openai'
+  | 'mcp'
   | 'server'
   | 'worker'
   | 'pool manager'

@@ -40,6 +40,8 @@ test('[ORCH-1130] every route has a role: few are open, and who may only read ch
   for (const route of brain.routes) {
     if (isOpen(route)) continue;
     assert.ok(ROLES.includes(route.role as Role), nameOf(route));
+    // Its tools make calls of their own, each with the role of its route: test/flow/mcp-http.test.ts.
+    if (nameOf(route) === 'POST /mcp') continue;
     if (route.method !== 'GET') assert.notEqual(route.role, 'read', nameOf(route));
   }
   assert.equal(new Set(brain.routes.map(nameOf)).size, brain.routes.length, 'each stands there once');

@@ -64,6 +64,13 @@ const CHAT = { model: 'tiny', messages: [{ role: 'user', content: 'mine' }] };
 const CHAT_KEY = { 'idempotency-key': 'chat' };
 const TEXT_KEY = { 'idempotency-key': 'text' };
 
+const toolCall = (name: string, args: object): object => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name, arguments: args },
+});
+
 /** The things of `lab`, under names that another tenant can guess. */
 async function furnish(ask: Ask): Promise<void> {
   const mine = async (method: string, path: string, body: object, headers?: object): Promise<void> => {
@@ -201,6 +208,13 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
   'GET /v2/catalog/routes': [{ status: 200 }],
   'GET /v2/catalog/routes/:id': [{ path: '/v2/catalog/routes/none', status: 404 }],
   'GET /v2/catalog/models/:id': [{ path: '/v2/catalog/models/tiny', status: 404 }],
+  'POST /mcp': [
+    { body: toolCall('get_job', { job_id: 'done' }), status: 200, answer: /NOT_FOUND/ },
+    { body: toolCall('wait_for_job', { job_id: 'done' }), status: 200, answer: /NOT_FOUND/ },
+    { body: toolCall('cancel_job', { job_id: 'waits' }), status: 200, answer: /"state":"cancelled"/ },
+    { body: toolCall('list_jobs', {}), status: 200 },
+    { body: toolCall('get_run', { run_id: 'done' }), status: 200, answer: /NOT_FOUND/ },
+  ],
   'POST /v1/chat/completions': [{ body: CHAT, headers: CHAT_KEY, status: 200, answer: /mine/ }],
   'POST /v1/completions': [
     { body: { model: 'tiny', prompt: 'mine' }, headers: TEXT_KEY, status: 200, answer: /mine/ },
