@@ -5,7 +5,7 @@ import type { JobView } from '../model/http/jobs.ts';
 import type { RunStateName, RunView } from '../model/http/runs.ts';
 import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE } from '../model/run-jobs.ts';
 import { isTerminal } from '../model/states.ts';
-import type { RunResult } from './run.ts';
+import { type KeptResult, type RunResult, shownResult } from './run.ts';
 
 export type ReadJob = (id: string) => Promise<JobView>;
 
@@ -14,7 +14,7 @@ export async function runView(runId: string, read: ReadJob): Promise<RunView> {
   const job = await read(runId);
   if (job.type !== RUN_TYPE) throw new OrchdError('NOT_FOUND', 'there is no such run');
   const below = job.state === 'waiting' ? await jobsBelow(job, read) : [];
-  const result = job.state === 'succeeded' ? (job.result as RunResult) : undefined;
+  const result = job.state === 'succeeded' ? shownResult(job.result as KeptResult) : undefined;
   const state = stateOf(job, below, result);
   return {
     run_id: job.job_id,

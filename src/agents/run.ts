@@ -1,5 +1,6 @@
 /** Drives a run from step to step until it waits for jobs or has ended. Pure: what it is given decides what it returns. */
 import type { JobCost } from '../model/http/jobs.ts';
+import type { RunRecord } from './replay/decision-input.ts';
 import type { RunPhase } from './run-phases.ts';
 import type { ChildJob, EndedCall, RunState, Step, StepContext, StepNote } from './run-state.ts';
 import { init } from './steps/init.ts';
@@ -17,6 +18,17 @@ export interface RunResult {
   /** What all calls of the run have cost; absent where none has a price. */
   readonly cost?: JobCost;
   readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+/** The result as the job of the run keeps it. */
+export interface KeptResult extends RunResult {
+  /** What replay needs beside the jobs below the run; absent for runs that began in a version that noted nothing. */
+  readonly record?: RunRecord;
+}
+
+/** The result as callers of the run see it. */
+export function shownResult({ record: _, ...result }: KeptResult): RunResult {
+  return result;
 }
 
 export type Advanced = {

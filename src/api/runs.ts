@@ -1,11 +1,11 @@
 /** The routes of agents and their runs: a run is a job, and its events are those of all its jobs. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Agents } from '../agents/agents.ts';
+import { messagesIn } from '../agents/begin-run.ts';
 import { smallerBudget } from '../agents/budget.ts';
 import type { RunEvent } from '../agents/call-events.ts';
 import { runEvents } from '../agents/run-events.ts';
 import { placeOf } from '../agents/run-place.ts';
-import { messagesIn } from '../agents/runner.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { RunBudget } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
