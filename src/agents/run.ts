@@ -67,6 +67,25 @@ export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] |
   throw new Error(`a run of "${run.agent.name}" makes no progress in ${run.phase}`);
 }
 
+/**
+ * The state of a run that has taken the results it waited for and is about to ask for jobs: entered again with that state,
+ * the step asks for them. For a run that asks for jobs next.
+ */
+export function enteredStep(of: RunOf, from: RunState, ended: readonly EndedCall[] | undefined): RunState {
+  const steps = stepsOf(of);
+  let run = from;
+  let taken = ended;
+  for (let at = 0; at < MAX_STEPS_AT_ONCE; at++) {
+    const next = steps[run.phase]?.({ ...of, run, ended: taken });
+    if (!next) break;
+    // A step that takes results and asks again at once, after a failure for example, has counted its new jobs already.
+    if (next.jobs.length > 0) return taken ? { ...next.run, step: run.step } : run;
+    run = next.run;
+    taken = undefined;
+  }
+  return run;
+}
+
 /** A call ends in time for the last answer, and the last answer before the time of the run is over. */
 function inTime({ left }: RunOf, { isWrappingUp }: RunState, job: ChildJob): ChildJob {
   const ms = isWrappingUp ? left?.untilEndMs : left?.untilWrapUpMs;

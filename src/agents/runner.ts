@@ -11,9 +11,11 @@ import { type AgentDefinition, type RunBudget, RunRequest } from '../model/agent
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { runLabelText } from '../model/run-jobs.ts';
+import type { RecordedJob } from '../runtime/recorded-job.ts';
 import { beginRun } from './begin-run.ts';
 import { endedCall, refusedCall, withCosts } from './ended-call.ts';
 import { keptRun, MESSAGES, runIn } from './kept-run.ts';
+import { beginFork } from './replay/begin-fork.ts';
 import {
   type DecisionFacts,
   leftAfter,
@@ -36,6 +38,8 @@ export interface RunnerParts {
   readonly job: (id: string, tenant: string) => Promise<JobView>;
   /** The messages of a session; none for one that has none. */
   readonly conversation: (session: string, tenant: string) => Promise<readonly ChatMessage[]>;
+  /** A job with everything that is stored of it. Throws NOT_FOUND for one that is no longer kept. */
+  readonly recorded: (id: string, tenant: string) => Promise<RecordedJob>;
   readonly clock: Pick<Clock, 'now'>;
   readonly logger: Logger | undefined;
 }
@@ -66,7 +70,7 @@ export class AgentRunner {
     }
     const { run, phases } = advanced;
     context.label(runLabelText({ agent: run.agent.name, phases, isDefect: false }));
-    if (advanced.is === 'ended') return answered(run, context);
+    if (advanced.is === 'ended') return answered(run, context, isFork(payload));
     const { jobs, pauseMs } = advanced;
     const { tokens, cost } = run.budget ?? {};
     return context.wait({
@@ -92,6 +96,9 @@ export class AgentRunner {
   /** Throws INVALID_PARAMS or NOT_FOUND for a request that cannot be run. */
   async #begin(payload: unknown, { tenant, sessionId }: FunctionContext): Promise<RunState> {
     const request = checkRequest(payload);
+    const { recorded } = this.#parts;
+    if (request.fork)
+      return beginFork({ read: (id) => recorded(id, tenant), agent: this.#parts.agent }, request, sessionId);
     const agent = this.#parts.agent(request.agent);
     const conversation = sessionId === undefined ? [] : await this.#parts.conversation(sessionId, tenant);
     return beginRun(agent, request, conversation);
@@ -113,7 +120,7 @@ export class AgentRunner {
     this.#parts.logger?.error('a step of a run has failed', { job_id: jobId, trace_id: traceId, reason });
     const { run } = fail(from, 'INTERNAL', 'a step of the run has failed');
     context.label(runLabelText({ agent: from.agent.name, phases: [from.phase, run.phase], isDefect: true }));
-    return keptResult(traceId, run);
+    return keptResult(traceId, run, true);
   }
 
   async #ended({ waited, tenant }: FunctionContext): Promise<EndedCall[]> {
@@ -134,14 +141,22 @@ export class AgentRunner {
 }
 
 /** The result with what replay needs: the state of a job that has succeeded is not kept. */
-function keptResult(traceId: string, run: RunState): KeptResult {
+function keptResult(traceId: string, run: RunState, hasDefect = false): KeptResult {
   const record = recordOf(run);
-  return { ...resultOf(traceId, run), ...(record && { record }) };
+  return {
+    ...resultOf(traceId, run),
+    ...(record && { record: { ...record, ...(hasDefect && { hasDefect }) } }),
+  };
 }
 
-/** The messages of a run that has answered belong to the conversation; one that has failed leaves it as it was. */
-function answered(run: RunState, context: FunctionContext): unknown {
+const isFork = (payload: unknown): boolean => (payload as RunRequest).fork !== undefined;
+
+/**
+ * The messages of a run that has answered belong to the conversation; one that has failed leaves it as it was, and so does a
+ * fork: the conversation has the answer of its origin.
+ */
+function answered(run: RunState, context: FunctionContext, forked: boolean): unknown {
   const result = keptResult(context.traceId, run);
-  if (context.sessionId === undefined || result.error) return result;
+  if (context.sessionId === undefined || result.error || forked) return result;
   return context.end(result, { name: MESSAGES, values: run.messages, from: run.heard });
 }

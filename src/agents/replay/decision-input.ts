@@ -61,6 +61,8 @@ export interface RunRecord {
   /** The number of decisions that the run has made. */
   readonly decisions: number;
   readonly inputs: readonly DecisionInput[];
+  /** The decision after these has thrown, which is a defect of orchd and has ended the run. */
+  readonly hasDefect?: boolean;
 }
 
 /** Undefined for a run that began in a version that noted nothing. */
