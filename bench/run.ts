@@ -30,6 +30,7 @@ import { bench as pick } from './suites/pick.ts';
 import { bench as placement } from './suites/placement.ts';
 import { bench as raw } from './suites/raw.ts';
 import { bench as relay } from './suites/relay.ts';
+import { bench as replay } from './suites/replay.ts';
 import { bench as restart } from './suites/restart.ts';
 import { bench as spool } from './suites/spool.ts';
 import { bench as spoolWaiting } from './suites/spool-waiting.ts';
@@ -64,6 +65,7 @@ const ALL: readonly Bench[] = [
   waitingRuns,
   spoolWaiting,
   longRun,
+  replay,
   stall,
   usage,
   takeover,
