@@ -68,7 +68,7 @@ async function timeOf(replay: () => Promise<void>): Promise<number> {
     await replay();
     times.push(now() - from);
   }
-  return median(times);
+  return median(times) ?? 0;
 }
 
 export const bench: Bench = {

@@ -16,6 +16,8 @@ import { agentToolSet, offerOf, type ToolSources } from './agent-tools.ts';
 import { awaitApproval } from './approval.ts';
 import { COMMAND_BACKEND, type CommandPlace, commandBackend } from './command-backend.ts';
 import { outputCheck } from './output-check.ts';
+import type { RunRecord } from './replay/decision-input.ts';
+import { addedTools } from './replay/given-agent.ts';
 import type { RunOf } from './run.ts';
 import type { ToolOffer } from './run-state.ts';
 import { AgentRunner, type RunnerParts } from './runner.ts';
@@ -54,12 +56,14 @@ interface KnownAgent {
 export class Agents {
   readonly #parts: AgentsParts;
   readonly #agents: ReadonlyMap<string, KnownAgent>;
+  readonly #sources: ToolSources;
 
   /** Throws INVALID_PARAMS for an agent that cannot be used. */
   constructor(parts: AgentsParts) {
     const { env, agents, folders = {}, tools: own = [], sandbox = NOT_PROBED } = parts;
     this.#parts = parts;
-    this.#agents = knownAgents(agents, { env, folders, own, sandbox });
+    this.#sources = { env, folders, own, sandbox };
+    this.#agents = knownAgents(agents, this.#sources);
   }
 
   /** Whether an agent may call commands. */
@@ -108,6 +112,13 @@ export class Agents {
     if (known) return known;
     const hint = didYouMean(name, [...this.#agents.keys()]);
     throw new OrchdError('NOT_FOUND', `there is no agent "${name.slice(0, 64)}"${hint}`);
+  }
+
+  /** The tools of a definition that a run did not have, with the settings that the agent of that name has now. */
+  toolsAddedBy(agent: AgentDefinition, record: RunRecord): ToolOffer | undefined {
+    const { agents } = this.#parts;
+    const settings = (agents as readonly AgentConfig[]).find(({ name }) => name === agent.name);
+    return addedTools({ ...settings, ...agent }, record, this.#sources);
   }
 
   /** The tools that a run of this definition would have now; none where no agent has its name. */

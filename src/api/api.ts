@@ -78,7 +78,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...batchRoutes(orchestrator, openStreams, env.timers),
     streams.route,
     ...approvalRoutes(orchestrator),
-    ...runReplayRoutes({ orchestrator, agents: options.agents, env, newId }),
+    ...runReplayRoutes({ orchestrator, agents: options.agents, env, newId, currency: options.currency }),
     ...runRoutes({ orchestrator, agents: options.agents, env, heartbeatMs, openStreams, newId }),
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionListRoutes(orchestrator),

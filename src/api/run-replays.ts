@@ -2,11 +2,12 @@
 import type { Agents } from '../agents/agents.ts';
 import { smallerBudget } from '../agents/budget.ts';
 import { beginFork } from '../agents/replay/begin-fork.ts';
+import type { RunRecord } from '../agents/replay/decision-input.ts';
 import { loadRun, type ReadRecorded } from '../agents/replay/load.ts';
 import { type Against, replayReport } from '../agents/replay/replay-report.ts';
 import { savedRun } from '../agents/replay/saved-run.ts';
 import { nextTurn } from '../kit/slices.ts';
-import type { RunRequest } from '../model/agent.ts';
+import type { AgentDefinition, RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import { ForkRun, ReplayRun, ReplayView, SavedRun } from '../model/http/replays.ts';
 import { StartedRun } from '../model/http/runs.ts';
@@ -16,7 +17,9 @@ import { type Call, type Route, route } from '../wire/route.ts';
 import { deadlineBudget, type RunRouteParts, startedRun } from './runs.ts';
 import { callerOf, jobIdOf } from './tasks.ts';
 
-type ReplayParts = Pick<RunRouteParts, 'orchestrator' | 'agents' | 'env' | 'newId'>;
+interface ReplayParts extends Pick<RunRouteParts, 'orchestrator' | 'agents' | 'env' | 'newId'> {
+  readonly currency: string;
+}
 
 export const runReplayRoutes = (parts: ReplayParts): readonly Route[] => [
   replayRoute(parts),
@@ -53,24 +56,25 @@ const replayRoute = ({ orchestrator, agents, env }: ReplayParts): Route =>
       const records = await loadRun(reader(orchestrator, call), jobIdOf(call));
       const against = againstOf(
         agents,
-        records.head.record.agent.name,
+        records.head.record,
         call.body.agent as ReplayRun['agent'],
       );
       return { status: 200, body: await replayReport(records, against, () => nextTurn(env.timers)) };
     },
   });
 
-function againstOf(agents: Agents, name: string, asked: ReplayRun['agent']): Against {
+function againstOf(agents: Agents, record: RunRecord, asked: ReplayRun['agent']): Against {
+  const { name } = record.agent;
   if (asked === undefined) return { is: 'recorded' };
   if (asked === 'current') {
     const { definition } = agents.get(name);
     return { is: 'current', agent: definition, tools: agents.toolsOf(definition) };
   }
-  const agent = asked as Extract<Against, { is: 'given' }>['agent'];
-  return { is: 'given', agent, others: agents.toolsOf({ ...agent, name }) };
+  const agent = { ...(asked as AgentDefinition), name };
+  return { is: 'given', agent, others: agents.toolsAddedBy(agent, record) };
 }
 
-const recordRoute = ({ orchestrator, env }: ReplayParts): Route =>
+const recordRoute = ({ orchestrator, env, currency }: ReplayParts): Route =>
   route({
     operationId: 'getRunRecord',
     tag: 'agents',
@@ -86,7 +90,7 @@ const recordRoute = ({ orchestrator, env }: ReplayParts): Route =>
     },
     handle: async (call) => {
       const records = await loadRun(reader(orchestrator, call), jobIdOf(call));
-      return { status: 200, body: { ...(await savedRun(records, () => nextTurn(env.timers))) } };
+      return { status: 200, body: { currency, ...(await savedRun(records, () => nextTurn(env.timers))) } };
     },
   });
 

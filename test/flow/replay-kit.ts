@@ -119,7 +119,8 @@ export async function call(
     method,
     ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   });
-  return { status: response.status, body: await response.json() };
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
 }
 
 export const replay = async (brain: HttpBrain, runId: string, body: object = {}): Promise<Json> =>

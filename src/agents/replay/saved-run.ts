@@ -18,6 +18,8 @@ interface SavedCall extends RecordedCall {
 
 export interface SavedRunFile {
   readonly orchd_run: typeof SAVED_RUN_VERSION;
+  /** The currency of the costs of its calls. */
+  readonly currency?: string;
   readonly head: RecordedHead;
   readonly calls: readonly SavedCall[];
 }
@@ -62,6 +64,7 @@ function packed(call: RecordedCall, before: readonly unknown[]): SavedCall {
 const checkFile = checker(
   Type.Object({
     orchd_run: Type.Literal(SAVED_RUN_VERSION),
+    currency: Type.Optional(Type.String()),
     head: Type.Object({
       run_id: Type.String(),
       priority: Type.Enum(['interactive', 'batch']),
@@ -84,6 +87,7 @@ const checkFile = checker(
 /** The calls in a file, with all messages. */
 export interface SavedRecords extends RunRecords {
   readonly all: readonly RecordedCall[];
+  readonly currency: string | undefined;
 }
 
 /** Throws INVALID_PARAMS for a value that is no saved run, or one of a version that is not known here. */
@@ -93,7 +97,7 @@ export function savedRecords(value: unknown): SavedRecords {
     throw new OrchdError('INVALID_PARAMS', `it was saved by a newer orchd (version ${version} of the form)`, {
       field: 'orchd_run',
     });
-  const { head, calls } = checkFile(value) as unknown as SavedRunFile;
+  const { head, calls, currency } = checkFile(value) as unknown as SavedRunFile;
   let before: readonly unknown[] = [];
   const all = calls.map(({ messages, ...call }): RecordedCall => {
     if (!messages) return call;
@@ -101,5 +105,5 @@ export function savedRecords(value: unknown): SavedRecords {
     return { ...call, payload: { ...(call.payload as object), messages: before } };
   });
   const known = new Map(all.map((call) => [call.job_id, call]));
-  return { head, all, calls: async (ids) => ids.map((id) => known.get(id)) };
+  return { head, all, currency, calls: async (ids) => ids.map((id) => known.get(id)) };
 }
