@@ -31,7 +31,10 @@ export async function measure({ folder, resultKib }: Args): Promise<Values> {
   const model: ScriptedModel = (request) => {
     const answers = answersIn(request);
     if (answers + 1 >= MODEL_CALLS) return { text: 'It has arrived.' };
-    return { text: 'I look up the next order.', tool_calls: [toolCall(`c${answers}`, name, { number: answers })] };
+    return {
+      text: 'I look up the next order.',
+      tool_calls: [toolCall(`c${answers}`, name, { number: answers })],
+    };
   };
   const toolResult = 'The order is on its way. '.repeat((resultKib * 1024) / 25);
   const brain = await openAgents({ folder, slots: 2, model, toolResult });

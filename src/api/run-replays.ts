@@ -54,11 +54,7 @@ const replayRoute = ({ orchestrator, agents, env }: ReplayParts): Route =>
     repeatable: ({ body }) => body,
     handle: async (call) => {
       const records = await loadRun(reader(orchestrator, call), jobIdOf(call));
-      const against = againstOf(
-        agents,
-        records.head.record,
-        call.body.agent as ReplayRun['agent'],
-      );
+      const against = againstOf(agents, records.head.record, call.body.agent as ReplayRun['agent']);
       return { status: 200, body: await replayReport(records, against, () => nextTurn(env.timers)) };
     },
   });

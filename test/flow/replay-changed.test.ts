@@ -37,7 +37,12 @@ const script = (turn: number): Said => {
   return { text: 'It is sent.' };
 };
 
-async function site(t: TestContext, data = 'memory', agent: object = AGENT, model = new ScriptedModel(script)) {
+async function site(
+  t: TestContext,
+  data = 'memory',
+  agent: object = AGENT,
+  model = new ScriptedModel(script),
+) {
   const brain = await httpBrain({
     ...placed({ data, config: configOf(agent) }),
     backends: [new CountingBackend(model.backend({ models: ['scripted', 'large'] }))],
@@ -69,7 +74,10 @@ describe('a replay with a changed agent', () => {
       job_id: 'r.1',
       field: 'payload.messages[0].content',
     });
-    assert.match(edited.difference.text, /^step 1 \(llm_call\): message 1 \(system\) was ".*Be short.*", is now ".*Be kind/);
+    assert.match(
+      edited.difference.text,
+      /^step 1 \(llm_call\): message 1 \(system\) was ".*Be short.*", is now ".*Be kind/,
+    );
     const first = async (change: object): Promise<unknown[]> => {
       const { difference, steps } = await changed(change);
       return [difference.step, difference.field, steps];
@@ -84,8 +92,13 @@ describe('a replay with a changed agent', () => {
     assert.deepEqual(await first({ max_steps: 2 }), [3, 'payload.messages[4]', 2]);
     assert.deepEqual(await first({ output: { type: 'object' } }), [6, 'calls', 5]);
     // Of the 15 tokens of each call, 30 were used before the third one.
-    assert.equal((await changed({ budget: { tokens: 100_000 }, max_tokens: 50 })).difference.field, 'payload.max_tokens');
-    const unknown = await call(brain, 'POST', '/v2/runs/r/replay', { agent: { ...AGENT, tools: ['nobody'] } });
+    assert.equal(
+      (await changed({ budget: { tokens: 100_000 }, max_tokens: 50 })).difference.field,
+      'payload.max_tokens',
+    );
+    const unknown = await call(brain, 'POST', '/v2/runs/r/replay', {
+      agent: { ...AGENT, tools: ['nobody'] },
+    });
     assert.deepEqual([unknown.status, unknown.body.error.code], [400, 'INVALID_PARAMS']);
     assert.match(unknown.body.error.message, /"nobody"/);
     const wrong = await call(brain, 'POST', '/v2/runs/r/replay', { agent: { name: 'x' } });
@@ -97,7 +110,10 @@ describe('a replay with a changed agent', () => {
     assert.equal((await replay(before, 'r', { agent: 'current' })).equal, true);
     await before.stop();
     const after = await site(t, data, { ...AGENT, instructions: 'Help with letters.' });
-    assert.deepEqual([(await replay(after, 'r')).equal, (await replay(after, 'r')).against], [true, 'recorded']);
+    assert.deepEqual(
+      [(await replay(after, 'r')).equal, (await replay(after, 'r')).against],
+      [true, 'recorded'],
+    );
     const { equal, against, difference } = await replay(after, 'r', { agent: 'current' });
     assert.deepEqual([equal, against, difference.step], [false, 'current', 1]);
     await after.stop();
@@ -145,25 +161,33 @@ describe('a replay', () => {
     assert.deepEqual(await codeOf('later'), [409, 'ILLEGAL_STATE']);
   });
 
-  onStores('of a run in a session begins with what was said before; a deleted session is gone', LASTING, async (t, data) => {
-    const brain = await site(t, data);
-    for (const id of ['first', 'second']) {
-      await call(brain, 'POST', '/v2/agents/clerk/runs', { run_id: id, input: `question ${id}`, session_id: 's' });
-      await within(brain.orchestrator.wait(id));
-    }
-    const { equal, steps } = await replay(brain, 'second');
-    assert.deepEqual([equal, steps], [true, 1]);
-    const { body: saved } = await call(brain, 'GET', '/v2/runs/second/record');
-    assert.match(JSON.stringify(saved.head.conversation), /question first/);
-    await call(brain, 'DELETE', '/v2/sessions/s');
-    for (const [method, path, body] of [
-      ['POST', 'replay', {}],
-      ['GET', 'record', undefined],
-      ['POST', 'fork', { step: 1, run_id: 'f' }],
-    ] as const) {
-      const refused = await call(brain, method, `/v2/runs/second/${path}`, body);
-      assert.deepEqual([refused.status, refused.body.error.code], [410, 'RUN_GONE'], path);
-    }
-    assert.equal((await call(brain, 'GET', '/v2/runs/f')).status, 404, 'nothing was started');
-  });
+  onStores(
+    'of a run in a session begins with what was said before; a deleted session is gone',
+    LASTING,
+    async (t, data) => {
+      const brain = await site(t, data);
+      for (const id of ['first', 'second']) {
+        await call(brain, 'POST', '/v2/agents/clerk/runs', {
+          run_id: id,
+          input: `question ${id}`,
+          session_id: 's',
+        });
+        await within(brain.orchestrator.wait(id));
+      }
+      const { equal, steps } = await replay(brain, 'second');
+      assert.deepEqual([equal, steps], [true, 1]);
+      const { body: saved } = await call(brain, 'GET', '/v2/runs/second/record');
+      assert.match(JSON.stringify(saved.head.conversation), /question first/);
+      await call(brain, 'DELETE', '/v2/sessions/s');
+      for (const [method, path, body] of [
+        ['POST', 'replay', {}],
+        ['GET', 'record', undefined],
+        ['POST', 'fork', { step: 1, run_id: 'f' }],
+      ] as const) {
+        const refused = await call(brain, method, `/v2/runs/second/${path}`, body);
+        assert.deepEqual([refused.status, refused.body.error.code], [410, 'RUN_GONE'], path);
+      }
+      assert.equal((await call(brain, 'GET', '/v2/runs/f')).status, 404, 'nothing was started');
+    },
+  );
 });

@@ -16,7 +16,8 @@ const checkAgent = checker(AgentSchema);
 export function agentsIn(value: unknown): readonly AgentConfig[] {
   const { agents } = (value ?? {}) as { readonly agents?: unknown };
   if (!Array.isArray(agents)) return [checkAgent(value)];
-  if (agents.length === 0) throw new OrchdError('INVALID_PARAMS', 'the list `agents` is empty', { field: 'agents' });
+  if (agents.length === 0)
+    throw new OrchdError('INVALID_PARAMS', 'the list `agents` is empty', { field: 'agents' });
   return agents.map((agent) => checkAgent(agent));
 }
 

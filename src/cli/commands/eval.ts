@@ -112,7 +112,8 @@ async function evaluated(
     return await compared(file, records, agents);
   } catch (error) {
     // A file that was changed by hand may break any step.
-    const why = error instanceof OrchdError ? error.message : 'its calls do not have the form of calls of a run';
+    const why =
+      error instanceof OrchdError ? error.message : 'its calls do not have the form of calls of a run';
     return { fault: `it cannot be replayed: ${why}` };
   }
 }
@@ -137,7 +138,9 @@ async function summary(done: readonly Evaluated[]): Promise<string> {
   const differ = done.filter(({ equal }) => !equal);
   const counts = `${done.length} ${done.length === 1 ? 'run' : 'runs'}: ${done.length - differ.length} equal, ${differ.length} different.`;
   if (differ.length === 0) return counts;
-  const { calls, tokens, amount, unpriced, uncounted } = differ.map(({ cost }) => cost).reduce(costSum, NO_COST);
+  const { calls, tokens, amount, unpriced, uncounted } = differ
+    .map(({ cost }) => cost)
+    .reduce(costSum, NO_COST);
   const currencies = new Set(differ.map(({ currency }) => currency));
   const [currency] = currencies.size === 1 ? currencies : [];
   const money = calls === unpriced ? 'no price is known' : moneyText(amount, currency ?? '');

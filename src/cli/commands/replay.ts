@@ -43,11 +43,14 @@ Exit code: 0 if everything is the same, 1 if something differs.`,
     if (file !== undefined && isCurrent) throw new UsageError('--agent and --current exclude each other.');
     const client = connect(args);
     if (save !== undefined) {
-      if (file !== undefined || isCurrent) throw new UsageError('--save saves the run as it is: without an agent.');
+      if (file !== undefined || isCurrent)
+        throw new UsageError('--save saves the run as it is: without an agent.');
       return saveRun(client, id, save, terminal);
     }
     const report = await forJob(client, id, (whole) =>
-      file === undefined ? client.replayRun(whole, isCurrent ? 'current' : undefined) : replayHere(client, whole, file),
+      file === undefined
+        ? client.replayRun(whole, isCurrent ? 'current' : undefined)
+        : replayHere(client, whole, file),
     );
     if (flagOf(values, 'json')) terminal.printData(JSON.stringify(report));
     else terminal.print(`${oneLine(report.run_id)}: ${reportText(report)}`);
