@@ -28,9 +28,9 @@ export const runReplayRoutes = (parts: ReplayParts): readonly Route[] => [
 ];
 
 const reader =
-  ({ reads }: Orchestrator, { identity: { tenant } }: Call): ReadRecorded =>
+  (orchestrator: Orchestrator, { identity: { tenant } }: Call): ReadRecorded =>
   (id) =>
-    reads.recordedJob(id, tenant);
+    orchestrator.reads.recordedJob(id, tenant);
 
 const replayRoute = ({ orchestrator, agents, env }: ReplayParts): Route =>
   route({

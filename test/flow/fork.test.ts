@@ -162,14 +162,30 @@ describe('a fork', () => {
     assert.deepEqual([result.error, result.reply], [null, 'the answer after 2']);
   });
 
-  test('has no more than the agent of its name may use now', async (t) => {
-    const data = 'memory';
-    const place = await site(t, data, CONFIG.replace('100000', '900'));
-    await origin(place);
+  onStores('has no more than the agent of its name may use now', LASTING, async (t, data) => {
+    const before = await site(t, data);
+    await origin(before);
+    await before.brain.stop();
+    const place = await site(
+      t,
+      data,
+      CONFIG.replace('100000', '900').replace('max_steps: 4', 'max_steps: 1'),
+    );
     await fork(place.brain, { step: 1, run_id: 'f', budget: { tokens: 50_000 } });
-    await within(allow(place, 'f.4.0'));
-    assert.equal((await place.brain.orchestrator.get('f')).budget?.tokens, 900);
+    const { result } = (await within(place.brain.orchestrator.wait('f'))) as Json;
+    const { record } = result;
+    assert.deepEqual([record.agent.budget, record.agent.max_steps], [{ tokens: 900 }, 1]);
+    assert.equal(result.steps[0].job_id, 'f.1');
+  });
+
+  test('asks anew for a call that was allowed to its origin', async (t) => {
+    const place = await site(t);
+    await origin(place);
+    // In step 5 of the origin, the call is made that was allowed in step 4.
+    await fork(place.brain, { step: 5, run_id: 'f' });
+    await within(allow(place, 'f.1.0'));
     await within(place.brain.orchestrator.wait('f'));
+    assert.deepEqual(place.made.slice(1), ['send r.5.0', 'send f.2.0']);
   });
 
   onStores(

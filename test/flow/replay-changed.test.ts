@@ -16,12 +16,18 @@ const AGENT = {
 };
 const configOf = (agent: object): string => `agents: ${JSON.stringify([agent])}\n`;
 
+/** The tools that were called, in every brain of this file. */
+const called: string[] = [];
+
 const TOOLS: readonly Tool[] = ['look', 'send', 'other'].map((name) => ({
   name,
   description: `The tool ${name}.`,
   parameters: { type: 'object', properties: {} },
   effect: 'pure',
-  run: () => `${name} is done`,
+  run: () => {
+    called.push(name);
+    return `${name} is done`;
+  },
 }));
 
 /** Looks, looks and sends at once, then answers. */
@@ -125,6 +131,18 @@ describe('a replay with a changed agent', () => {
 });
 
 describe('a replay', () => {
+  onStores('calls no tool and submits nothing, whatever agent it is with', LASTING, async (t, data) => {
+    const brain = await recorded(t, data);
+    const newest = async (): Promise<unknown> =>
+      (await brain.orchestrator.list({ limit: 1 })).jobs[0]?.job_id;
+    const before = [called.length, await newest()];
+    for (const body of [{}, { agent: 'current' }, { agent: { ...AGENT, instructions: 'Other ones.' } }])
+      await replay(brain, 'r', body);
+    await call(brain, 'GET', '/v2/runs/r/record');
+    assert.equal(called.length, before[0], 'a replay has called a tool');
+    assert.equal(await newest(), before[1], 'a replay has submitted a job');
+  });
+
   onStores('goes as far as a run has come that waits, or was cancelled', LASTING, async (t, data) => {
     const asked = Promise.withResolvers<void>();
     const model = new ScriptedModel((turn, _heard, { signal }) => {
