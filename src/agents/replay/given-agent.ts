@@ -4,9 +4,7 @@ import { AgentSchema } from '../../config/agents.ts';
 import { checker } from '../../kit/check.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { agentToolSet, offerOf, type ToolSources } from '../agent-tools.ts';
-import type { ToolOffer } from '../run-state.ts';
-import { lastTools, type RunRecord } from './decision-input.ts';
+import { addedTools } from './added-tools.ts';
 import type { RunRecords } from './recorded-run.ts';
 import type { Against } from './replay-report.ts';
 
@@ -37,20 +35,4 @@ export function givenAgent(
   // Whether bubblewrap works on the machine of the run is not known here: its commands count as confined.
   const sources = { env, folders: {}, own: [], sandbox: { works: true } as const };
   return { is: 'given', agent, others: addedTools(config, head.record, sources) };
-}
-
-/**
- * The tools of an agent that the run did not have; undefined where there are none. Throws INVALID_PARAMS for tools that
- * the agent cannot have.
- */
-export function addedTools(
-  config: AgentConfig,
-  { agent: recorded, inputs }: RunRecord,
-  sources: ToolSources,
-): ToolOffer | undefined {
-  const known = [...(recorded.tools ?? []), ...lastTools(inputs).map(({ name }) => name)];
-  const tools = (config.tools ?? []).filter((name) => !known.includes(name));
-  if (tools.length === 0) return undefined;
-  const approve = (config.approve ?? []).filter((name) => tools.includes(name));
-  return offerOf(agentToolSet({ ...config, tools, approve }, sources), { tools, approve });
 }
