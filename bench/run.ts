@@ -32,6 +32,7 @@ import { bench as pick } from './suites/pick.ts';
 import { bench as placement } from './suites/placement.ts';
 import { bench as raw } from './suites/raw.ts';
 import { bench as relay } from './suites/relay.ts';
+import { bench as replay } from './suites/replay.ts';
 import { bench as restart } from './suites/restart.ts';
 import { bench as schedules } from './suites/schedules.ts';
 import { bench as spool } from './suites/spool.ts';
@@ -72,6 +73,7 @@ const ALL: readonly Bench[] = [
   waitingRuns,
   spoolWaiting,
   longRun,
+  replay,
   stall,
   usage,
   takeover,

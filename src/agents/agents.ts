@@ -15,9 +15,13 @@ import { APPROVAL_TYPE, FAILED_TOOL, RUN_TYPE, TOOL_TYPE, type ToolPayload } fro
 import { agentToolSet, offerOf, type ToolSources } from './agent-tools.ts';
 import { awaitApproval } from './approval.ts';
 import { COMMAND_BACKEND, type CommandPlace, commandBackend } from './command-backend.ts';
+import { outputCheck } from './output-check.ts';
+import { addedTools } from './replay/added-tools.ts';
+import type { RunRecord } from './replay/decision-input.ts';
 import type { RunOf } from './run.ts';
+import type { ToolOffer } from './run-state.ts';
 import { AgentRunner, type RunnerParts } from './runner.ts';
-import { argumentsCheck, type ToolArguments } from './tools/arguments.ts';
+import type { ToolArguments } from './tools/arguments.ts';
 import { callTool, type ToolResult } from './tools/call.ts';
 import { isCommandTool } from './tools/command.ts';
 import type { ToolSet } from './tools/registry.ts';
@@ -40,7 +44,7 @@ export interface AgentsParts {
   readonly sandbox?: Sandbox | undefined;
 }
 
-export type RunReads = Pick<RunnerParts, 'job' | 'conversation'>;
+export type RunReads = Pick<RunnerParts, 'job' | 'conversation' | 'recorded'>;
 const NOT_PROBED: Sandbox = { works: false, why: 'bubblewrap was not looked for' };
 
 interface KnownAgent {
@@ -52,12 +56,14 @@ interface KnownAgent {
 export class Agents {
   readonly #parts: AgentsParts;
   readonly #agents: ReadonlyMap<string, KnownAgent>;
+  readonly #sources: ToolSources;
 
   /** Throws INVALID_PARAMS for an agent that cannot be used. */
   constructor(parts: AgentsParts) {
     const { env, agents, folders = {}, tools: own = [], sandbox = NOT_PROBED } = parts;
     this.#parts = parts;
-    this.#agents = knownAgents(agents, { env, folders, own, sandbox });
+    this.#sources = { env, folders, own, sandbox };
+    this.#agents = knownAgents(agents, this.#sources);
   }
 
   /** Whether an agent may call commands. */
@@ -106,6 +112,18 @@ export class Agents {
     if (known) return known;
     const hint = didYouMean(name, [...this.#agents.keys()]);
     throw new OrchdError('NOT_FOUND', `there is no agent "${name.slice(0, 64)}"${hint}`);
+  }
+
+  /** The tools of a definition that a run did not have, with the settings that the agent of that name has now. */
+  toolsAddedBy(agent: AgentDefinition, record: RunRecord): ToolOffer | undefined {
+    const { agents } = this.#parts;
+    const settings = (agents as readonly AgentConfig[]).find(({ name }) => name === agent.name);
+    return addedTools({ ...settings, ...agent }, record, this.#sources);
+  }
+
+  /** The tools that a run of this definition would have now; none where no agent has its name. */
+  toolsOf(agent: AgentDefinition): ToolOffer {
+    return this.#partsOf(agent).tools;
   }
 
   #partsOf(agent: AgentDefinition): Pick<RunOf, 'tools' | 'checkOutput'> {
@@ -198,16 +216,4 @@ function inAgent(error: unknown, agent: AgentConfig, place: string): unknown {
     ...details,
     field: field !== undefined && field in agent ? `${place}.${field}` : place,
   });
-}
-
-/** Models like to put JSON into a block of code. */
-const FENCED = /^\s*```(?:json)?\s*\n([\s\S]*?)\n?```\s*$/;
-
-/** Throws INVALID_PARAMS for a schema that cannot be used. */
-function outputCheck(output: Readonly<Record<string, unknown>>): (text: string) => string | undefined {
-  const check = argumentsCheck({ name: 'output', parameters: output });
-  return (text) => {
-    const checked = check(FENCED.exec(text)?.[1] ?? text);
-    return checked.ok ? undefined : checked.message;
-  };
 }

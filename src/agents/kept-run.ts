@@ -3,14 +3,16 @@ import type { WaitRequest } from '../backends/local/function-wait.ts';
 import type { AgentDefinition } from '../model/agent.ts';
 import type { RunState } from './run-state.ts';
 
-interface KeptRun extends Omit<RunState, 'agent'> {
+interface KeptRun extends Omit<RunState, 'agent' | 'inputs'> {
   readonly v: 2;
+  /** Absent in states of versions that noted no inputs. */
+  readonly inputs?: RunState['inputs'];
   /** One definition, in a list so that it is stored once and not with every step. */
   readonly agents: readonly [AgentDefinition];
 }
 
 /** Before version 2: the definition beside the other fields, `system` in `messages`, and the number of equal calls by hash. */
-interface KeptRunV1 extends Omit<RunState, 'made' | 'system' | 'heard'> {
+interface KeptRunV1 extends Omit<RunState, 'made' | 'system' | 'heard' | 'inputs'> {
   readonly v: 1;
   readonly made: Readonly<Record<string, number>>;
 }
@@ -22,7 +24,7 @@ export function keptRun({ agent, ...rest }: RunState): Pick<WaitRequest, 'state'
   const state: KeptRun = { v: 2, agents: [agent], ...rest };
   return {
     state,
-    growing: ['agents', 'system', MESSAGES, 'steps', 'made'],
+    growing: ['agents', 'system', MESSAGES, 'steps', 'made', 'inputs'],
     continues: { name: MESSAGES, from: rest.heard },
   };
 }
@@ -32,8 +34,8 @@ export function runIn(state: unknown): RunState {
   if (kept.v === 1) {
     const { v: _, made, ...rest } = kept;
     const listed = Object.entries(made).flatMap(([hash, times]) => Array<string>(times).fill(hash));
-    return { ...rest, system: [], heard: 0, made: listed };
+    return { ...rest, system: [], heard: 0, made: listed, inputs: [] };
   }
-  const { v: _, agents, ...rest } = kept;
-  return { ...rest, agent: agents[0] };
+  const { v: _, agents, inputs = [], ...rest } = kept;
+  return { ...rest, agent: agents[0], inputs };
 }

@@ -25,6 +25,7 @@ import {
   toolEvents,
 } from './call-events.ts';
 import { withPauses } from './pause-events.ts';
+import { type KeptResult, shownResult } from './run.ts';
 import { callsId, FIRST_WORD, type RunPlace, stepOfJob, wordId } from './run-place.ts';
 
 /** Without `after` the stream begins with the step that the run is in; one that has ended has its end alone. */
@@ -155,6 +156,6 @@ async function found({ read }: RunSources, id: string): Promise<JobView | undefi
 
 /** A run ends with its result. */
 const resultIn = (data: unknown): unknown => {
-  const { job_id: runId, result } = data as { job_id: string; result: object };
-  return { run_id: runId, ...result };
+  const { job_id: runId, result } = data as { job_id: string; result: KeptResult };
+  return { run_id: runId, ...shownResult(result) };
 };

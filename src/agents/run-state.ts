@@ -10,6 +10,7 @@ import type { ErrorInfo } from '../model/errors.ts';
 import type { JobCost } from '../model/http/jobs.ts';
 import type { StepEvent, StepTags } from '../model/run-jobs.ts';
 import type { ToolCall } from '../model/worker-wire.ts';
+import type { DecisionInput } from './replay/decision-input.ts';
 import { mayMoveRun, type RunPhase } from './run-phases.ts';
 import { DATA_NOTE } from './steps/tool-messages.ts';
 
@@ -83,6 +84,10 @@ export interface RunState {
   readonly cost?: JobCost;
   readonly reply?: string;
   readonly error?: RunError;
+  /** The number of decisions so far, for replay; absent in states of versions that noted no inputs. */
+  readonly decisions?: number;
+  /** What decisions depended on that no other record has. */
+  readonly inputs: readonly DecisionInput[];
 }
 
 export interface RunError {
@@ -196,5 +201,7 @@ export function newRun(
     isRepairing: false,
     ...(budget && { budget }),
     steps: [],
+    decisions: 0,
+    inputs: [],
   };
 }

@@ -3,9 +3,9 @@
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { RunStateName, RunView } from '../model/http/runs.ts';
-import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE } from '../model/run-jobs.ts';
+import { APPROVAL_TYPE, FORK_TAGS, RUN_TYPE, TOOL_TYPE } from '../model/run-jobs.ts';
 import { isTerminal } from '../model/states.ts';
-import type { RunResult } from './run.ts';
+import { type KeptResult, type RunResult, shownResult } from './run.ts';
 
 export type ReadJob = (id: string) => Promise<JobView>;
 
@@ -14,7 +14,7 @@ export async function runView(runId: string, read: ReadJob): Promise<RunView> {
   const job = await read(runId);
   if (job.type !== RUN_TYPE) throw new OrchdError('NOT_FOUND', 'there is no such run');
   const below = job.state === 'waiting' ? await jobsBelow(job, read) : [];
-  const result = job.state === 'succeeded' ? (job.result as RunResult) : undefined;
+  const result = job.state === 'succeeded' ? shownResult(job.result as KeptResult) : undefined;
   const state = stateOf(job, below, result);
   return {
     run_id: job.job_id,
@@ -28,7 +28,13 @@ export async function runView(runId: string, read: ReadJob): Promise<RunView> {
     ...(result && { ...result, steps: [...result.steps] }),
     ...(!result && job.error && { error: { code: job.error.code, message: job.error.message } }),
     ...(job.budget && { budget: job.budget }),
+    ...originOf(job.tags),
   };
+}
+
+function originOf(tags: JobView['tags']): Pick<RunView, 'forked_from'> {
+  const { [FORK_TAGS.run]: run, [FORK_TAGS.step]: step } = tags ?? {};
+  return run === undefined ? {} : { forked_from: { run_id: run, step: Number(step) || 1 } };
 }
 
 /** A job that was purged has ended long ago. */

@@ -1,5 +1,6 @@
 /** Drives a run from step to step until it waits for jobs or has ended. Pure: what it is given decides what it returns. */
 import type { JobCost } from '../model/http/jobs.ts';
+import type { RunRecord } from './replay/decision-input.ts';
 import type { RunPhase } from './run-phases.ts';
 import type { ChildJob, EndedCall, RunState, Step, StepContext, StepNote } from './run-state.ts';
 import { init } from './steps/init.ts';
@@ -17,6 +18,17 @@ export interface RunResult {
   /** What all calls of the run have cost; absent where none has a price. */
   readonly cost?: JobCost;
   readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+/** The result as the job of the run keeps it. */
+export interface KeptResult extends RunResult {
+  /** What replay needs beside the jobs below the run; absent for runs that began in a version that noted nothing. */
+  readonly record?: RunRecord;
+}
+
+/** The result as callers of the run see it. */
+export function shownResult({ record: _, ...result }: KeptResult): RunResult {
+  return result;
 }
 
 export type Advanced = {
@@ -53,6 +65,25 @@ export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] |
     taken = undefined;
   }
   throw new Error(`a run of "${run.agent.name}" makes no progress in ${run.phase}`);
+}
+
+/**
+ * The state of a run that has taken the results it waited for and is about to ask for jobs: entered again with that state,
+ * the step asks for them. For a run that asks for jobs next.
+ */
+export function enteredStep(of: RunOf, from: RunState, ended: readonly EndedCall[] | undefined): RunState {
+  const steps = stepsOf(of);
+  let run = from;
+  let taken = ended;
+  for (let at = 0; at < MAX_STEPS_AT_ONCE; at++) {
+    const next = steps[run.phase]?.({ ...of, run, ended: taken });
+    if (!next) break;
+    // A step that takes results and asks again at once, after a failure for example, has counted its new jobs already.
+    if (next.jobs.length > 0) return taken ? { ...next.run, step: run.step } : run;
+    run = next.run;
+    taken = undefined;
+  }
+  return run;
 }
 
 /** A call ends in time for the last answer, and the last answer before the time of the run is over. */

@@ -7,22 +7,25 @@ import { checker } from '../kit/check.ts';
 import type { Clock } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { describeThrown } from '../kit/redact.ts';
-import { type AgentDefinition, DEFAULT_MAX_STEPS, type RunBudget, RunRequest } from '../model/agent.ts';
+import { type AgentDefinition, type RunBudget, RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
-import type { JobCost, JobView } from '../model/http/jobs.ts';
+import type { JobView } from '../model/http/jobs.ts';
 import { runLabelText } from '../model/run-jobs.ts';
-import { leftOf, smallerBudget } from './budget.ts';
+import type { RecordedJob } from '../runtime/recorded-job.ts';
+import { beginRun } from './begin-run.ts';
+import { endedCall, refusedCall, withCosts } from './ended-call.ts';
 import { keptRun, MESSAGES, runIn } from './kept-run.ts';
-import { newMessages } from './new-messages.ts';
-import { type Advanced, advance, type RunOf, type RunResult, resultOf } from './run.ts';
+import { beginFork } from './replay/begin-fork.ts';
 import {
-  type BudgetLeft,
-  type ChatMessage,
-  type EndedCall,
-  fail,
-  newRun,
-  type RunState,
-} from './run-state.ts';
+  type DecisionFacts,
+  leftAfter,
+  NotedTools,
+  recordOf,
+  type UsedBudget,
+  withInput,
+} from './replay/decision-input.ts';
+import { type Advanced, advance, type KeptResult, type RunOf, resultOf } from './run.ts';
+import { type ChatMessage, type EndedCall, fail, type RunState } from './run-state.ts';
 
 const checkRequest = checker(RunRequest);
 
@@ -35,6 +38,8 @@ export interface RunnerParts {
   readonly job: (id: string, tenant: string) => Promise<JobView>;
   /** The messages of a session; none for one that has none. */
   readonly conversation: (session: string, tenant: string) => Promise<readonly ChatMessage[]>;
+  /** A job with everything that is stored of it. Throws NOT_FOUND for one that is no longer kept. */
+  readonly recorded: (id: string, tenant: string) => Promise<RecordedJob>;
   readonly clock: Pick<Clock, 'now'>;
   readonly logger: Logger | undefined;
 }
@@ -55,16 +60,17 @@ export class AgentRunner {
     const begun = waited ? runIn(waited.state) : await this.#begin(payload, context);
     const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
     const from = withCosts(begun, ended);
-    const left = from.budget && (await this.#left(from.budget, context));
+    const used = from.budget && (await this.#used(from.budget, context));
+    const facts = { ended, awaited: waited?.jobs ?? [], used };
     let advanced: Advanced;
     try {
-      advanced = this.#advance(context, from, ended, left);
+      advanced = this.#advance(context, from, facts);
     } catch (error) {
       return this.#defect(context, from, error);
     }
     const { run, phases } = advanced;
     context.label(runLabelText({ agent: run.agent.name, phases, isDefect: false }));
-    if (advanced.is === 'ended') return answered(run, context);
+    if (advanced.is === 'ended') return answered(run, context, isFork(payload));
     const { jobs, pauseMs } = advanced;
     const { tokens, cost } = run.budget ?? {};
     return context.wait({
@@ -76,51 +82,49 @@ export class AgentRunner {
     });
   };
 
-  async #left(budget: RunBudget, { jobId, tenant }: FunctionContext): Promise<BudgetLeft> {
+  /** What the run has used of what its budget limits. */
+  async #used(budget: RunBudget, { jobId, tenant }: FunctionContext): Promise<UsedBudget> {
     const { job, clock } = this.#parts;
-    return leftOf(budget, await job(jobId, tenant), clock.now());
+    const { budget: spent, created_at: from } = await job(jobId, tenant);
+    return {
+      ...(budget.tokens !== undefined && { tokens: spent?.tokens_used ?? 0 }),
+      ...(budget.cost !== undefined && { cost: spent?.cost_used ?? 0 }),
+      ...(budget.wall_ms !== undefined && { ms: Math.max(0, clock.now() - from) }),
+    };
   }
 
   /** Throws INVALID_PARAMS or NOT_FOUND for a request that cannot be run. */
   async #begin(payload: unknown, { tenant, sessionId }: FunctionContext): Promise<RunState> {
     const request = checkRequest(payload);
+    const { recorded } = this.#parts;
+    if (request.fork)
+      return beginFork({ read: (id) => recorded(id, tenant), agent: this.#parts.agent }, request, sessionId);
     const agent = this.#parts.agent(request.agent);
     const conversation = sessionId === undefined ? [] : await this.#parts.conversation(sessionId, tenant);
-    const { max_steps: most, budget } = request;
-    const steps = Math.min(agent.max_steps ?? DEFAULT_MAX_STEPS, most ?? Number.POSITIVE_INFINITY);
-    const own = most === undefined ? agent : { ...agent, max_steps: steps };
-    const given = messagesIn(request);
-    const asked = request.repeats_history ? newMessages(conversation, given) : given;
-    return newRun(own, asked, conversation, smallerBudget(agent.budget, budget));
+    return beginRun(agent, request, conversation);
   }
 
-  #advance(
-    { jobId: runId, priority }: FunctionContext,
-    from: RunState,
-    ended: readonly EndedCall[] | undefined,
-    left: BudgetLeft | undefined,
-  ): Advanced {
-    return advance({ runId, priority, left, ...this.#parts.partsOf(from.agent) }, from, ended);
+  #advance({ jobId: runId, priority }: FunctionContext, from: RunState, facts: DecisionFacts): Advanced {
+    const { tools, checkOutput } = this.#parts.partsOf(from.agent);
+    const noted = new NotedTools(tools);
+    const left = from.budget && facts.used && leftAfter(from.budget, facts.used);
+    const of = { runId, priority, left, tools: noted.offer, checkOutput };
+    const advanced = advance(of, from, facts.ended);
+    return { ...advanced, run: withInput(advanced.run, facts, noted) };
   }
 
   /** The run fails. What was thrown is logged here; the label of the attempt makes telemetry count it and raise an alert. */
-  #defect(context: FunctionContext, from: RunState, thrown: unknown): RunResult {
+  #defect(context: FunctionContext, from: RunState, thrown: unknown): KeptResult {
     const { jobId, traceId } = context;
     const reason = describeThrown(thrown);
     this.#parts.logger?.error('a step of a run has failed', { job_id: jobId, trace_id: traceId, reason });
     const { run } = fail(from, 'INTERNAL', 'a step of the run has failed');
     context.label(runLabelText({ agent: from.agent.name, phases: [from.phase, run.phase], isDefect: true }));
-    return resultOf(traceId, run);
+    return keptResult(traceId, run, true);
   }
 
   async #ended({ waited, tenant }: FunctionContext): Promise<EndedCall[]> {
-    const refused = (waited?.refused ?? []).map(({ id, error }) => ({
-      jobId: id,
-      result: undefined,
-      error,
-      isRefused: true,
-      durationMs: 0,
-    }));
+    const refused = (waited?.refused ?? []).map(({ id, error }) => refusedCall(id, error));
     const jobs = await Promise.all((waited?.jobs ?? []).map((id) => this.#endOf(id, tenant)));
     return [...jobs.filter((job) => job !== undefined), ...refused];
   }
@@ -136,36 +140,23 @@ export class AgentRunner {
   }
 }
 
-/** The messages of a run that has answered belong to the conversation; one that has failed leaves it as it was. */
-function answered(run: RunState, context: FunctionContext): unknown {
-  const result = resultOf(context.traceId, run);
-  if (context.sessionId === undefined || result.error) return result;
+/** The result with what replay needs: the state of a job that has succeeded is not kept. */
+function keptResult(traceId: string, run: RunState, hasDefect = false): KeptResult {
+  const record = recordOf(run);
+  return {
+    ...resultOf(traceId, run),
+    ...(record && { record: { ...record, ...(hasDefect && { hasDefect }) } }),
+  };
+}
+
+const isFork = (payload: unknown): boolean => (payload as RunRequest).fork !== undefined;
+
+/**
+ * The messages of a run that has answered belong to the conversation; one that has failed leaves it as it was, and so does a
+ * fork: the conversation has the answer of its origin.
+ */
+function answered(run: RunState, context: FunctionContext, forked: boolean): unknown {
+  const result = keptResult(context.traceId, run);
+  if (context.sessionId === undefined || result.error || forked) return result;
   return context.end(result, { name: MESSAGES, values: run.messages, from: run.heard });
-}
-
-export function messagesIn({ input, messages = [] }: RunRequest): readonly ChatMessage[] {
-  if (input !== undefined && messages.length > 0)
-    throw new OrchdError('INVALID_PARAMS', '"input" and "messages" cannot be given together', {
-      field: 'input',
-    });
-  if (input !== undefined) return [{ role: 'user', content: input }];
-  if (messages.length > 0) return messages;
-  throw new OrchdError('INVALID_PARAMS', 'a run needs an "input" or "messages"', { field: 'input' });
-}
-
-/** Adds what the calls have cost. A lost attempt is repeated from the state before, so each is counted once. */
-function withCosts(run: RunState, ended: readonly EndedCall[] = []): RunState {
-  const costs = [run.cost, ...ended.map(({ cost }) => cost)].filter((cost) => cost !== undefined);
-  if (costs.length === 0) return run;
-  const sum = (of: keyof JobCost): number => costs.reduce((total, cost) => total + cost[of], 0);
-  return { ...run, cost: { amount: sum('amount'), assumed: sum('assumed'), reserved: sum('reserved') } };
-}
-
-function endedCall(job: JobView): EndedCall {
-  const { job_id: jobId, state, result, error, started_at: startedAt, ended_at: endedAt, cost } = job;
-  const durationMs = startedAt === undefined || endedAt === undefined ? 0 : Math.max(0, endedAt - startedAt);
-  const ended = { jobId, result: undefined, durationMs, ...(cost && { cost }) };
-  if (state === 'succeeded') return { ...ended, result };
-  const what = error ?? { code: 'CANCELLED', message: `it was ${state}` };
-  return { ...ended, error: what as NonNullable<EndedCall['error']> };
 }

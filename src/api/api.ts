@@ -29,6 +29,7 @@ import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
 import { poolRoutes } from './pools.ts';
 import { priceRoutes } from './prices.ts';
+import { runReplayRoutes } from './run-replays.ts';
 import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { seatRoutes } from './seats.ts';
@@ -80,6 +81,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...batchRoutes(orchestrator, openStreams, env.timers),
     streams.route,
     ...approvalRoutes(orchestrator),
+    ...runReplayRoutes({ orchestrator, agents: options.agents, env, newId, currency: options.currency }),
     ...runRoutes({ orchestrator, agents: options.agents, env, heartbeatMs, openStreams, newId }),
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionListRoutes(orchestrator),

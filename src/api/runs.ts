@@ -1,15 +1,15 @@
 /** The routes of agents and their runs: a run is a job, and its events are those of all its jobs. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Agents } from '../agents/agents.ts';
+import { messagesIn } from '../agents/begin-run.ts';
 import { smallerBudget } from '../agents/budget.ts';
 import type { RunEvent } from '../agents/call-events.ts';
 import { runEvents } from '../agents/run-events.ts';
 import { placeOf } from '../agents/run-place.ts';
-import { messagesIn } from '../agents/runner.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { RunBudget } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
-import { EventsQuery } from '../model/http/jobs.ts';
+import { EventsQuery, type Submitted } from '../model/http/jobs.ts';
 import { AgentList, RunView, StartedRun, StartRun } from '../model/http/runs.ts';
 import { RUN_TYPE } from '../model/run-jobs.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
@@ -86,7 +86,7 @@ const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
     },
     repeatable: ({ body }) => ({ ...(body as StartRun), run_id: (body as StartRun).run_id ?? newId() }),
     handle: async (call) => {
-      const { definition, version } = agents.get(nameOf(call));
+      const { definition } = agents.get(nameOf(call));
       const { run_id: runId, input, messages, max_steps: steps, budget, ...rest } = call.body;
       const { priority = 'interactive', ...options } = rest;
       const limits = smallerBudget(budget, deadlineBudget(options.deadline_ms));
@@ -100,22 +100,30 @@ const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
       messagesIn(asked);
       const named = runId === undefined ? {} : { job_id: runId };
       const request = { ...options, ...named, type: RUN_TYPE, priority, payload: asked };
-      const { job_id: id, duplicate_of: duplicate } = await orchestrator.submit(request, callerOf(call));
-      return {
-        status: 202,
-        body: {
-          run_id: id,
-          agent: definition.name,
-          version,
-          ...(duplicate !== undefined && { duplicate: true }),
-          events_url: `/v2/runs/${id}/events`,
-        },
-      };
+      return startedRun(await orchestrator.submit(request, callerOf(call)), agents, definition.name);
     },
   });
 
+export function startedRun(
+  { job_id: id, duplicate_of: duplicate }: Submitted,
+  agents: Agents,
+  name: string,
+): { readonly status: 202; readonly body: StartedRun } {
+  const known = agents.list().find(({ definition }) => definition.name === name);
+  return {
+    status: 202,
+    body: {
+      run_id: id,
+      agent: name,
+      version: known?.version ?? '',
+      ...(duplicate !== undefined && { duplicate: true }),
+      events_url: `/v2/runs/${id}/events`,
+    },
+  };
+}
+
 /** A run leaves room for a last answer before its deadline. */
-const deadlineBudget = (deadlineMs: number | undefined): RunBudget | undefined =>
+export const deadlineBudget = (deadlineMs: number | undefined): RunBudget | undefined =>
   deadlineMs === undefined ? undefined : { wall_ms: deadlineMs };
 
 const viewRoute = ({ orchestrator }: RunRouteParts): Route =>

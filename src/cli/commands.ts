@@ -104,6 +104,21 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/runs.ts')).runs,
   },
   {
+    name: 'replay',
+    summary: 'Run the steps of a run again on its records, and compare; or save it',
+    load: async () => (await import('./commands/replay.ts')).replay,
+  },
+  {
+    name: 'fork',
+    summary: 'Start a run that goes on from a step of another one',
+    load: async () => (await import('./commands/fork.ts')).fork,
+  },
+  {
+    name: 'eval',
+    summary: 'Replay saved runs with a changed agent: which would differ',
+    load: async () => (await import('./commands/eval.ts')).evaluate,
+  },
+  {
     name: 'wait',
     summary: 'Wait until batches and jobs have ended',
     load: async () => (await import('./commands/wait.ts')).wait,

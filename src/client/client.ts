@@ -11,6 +11,7 @@ import type { ModuleView } from '../model/http/modules.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
 import type { ReloadReport } from '../model/http/reload.ts';
+import type { ForkRun, ReplayRun, ReplayView } from '../model/http/replays.ts';
 import type { RouteView } from '../model/http/routes.ts';
 import type { AgentView, ApprovalView, ApproveCall, RunView, StartedRun } from '../model/http/runs.ts';
 import type { SchedulePage, ScheduleView, WrittenSchedule } from '../model/http/schedules.ts';
@@ -204,6 +205,24 @@ export class OrchdClient {
   startRun(agent: string, request: RunRequest, options: PatienceOptions = {}): Promise<StartedRun> {
     const body = { run_id: `run-${randomId().slice(0, 16)}`, ...request };
     const path = `/v2/agents/${encodeURIComponent(agent)}/runs`;
+    return startRun(() => this.#call('POST', path, body), options);
+  }
+
+  /** Replays a run with its own agent, with another one, or with the one that the server has now. Nothing is called. */
+  replayRun(runId: string, agent?: ReplayRun['agent']): Promise<ReplayView> {
+    const body = agent === undefined ? {} : { agent };
+    return this.#call('POST', `/v2/runs/${encodeURIComponent(runId)}/replay`, body);
+  }
+
+  /** The record of a run: everything that a replay of it needs. */
+  runRecord(runId: string): Promise<Readonly<Record<string, unknown>>> {
+    return this.#call('GET', `/v2/runs/${encodeURIComponent(runId)}/record`);
+  }
+
+  /** Starts a run that goes on from a step of another one; over a lost connection too, without starting a second one. */
+  forkRun(runId: string, request: ForkRun, options: PatienceOptions = {}): Promise<StartedRun> {
+    const body = { run_id: `run-${randomId().slice(0, 16)}`, ...request };
+    const path = `/v2/runs/${encodeURIComponent(runId)}/fork`;
     return startRun(() => this.#call('POST', path, body), options);
   }
 

@@ -1,7 +1,7 @@
 /** An agent as people write it: which model it asks, what it is told, and what it may do. */
 import { type Static, Type } from 'typebox';
 import { CATEGORY } from './governance.ts';
-import { MODEL } from './job-spec.ts';
+import { JOB_ID, MODEL } from './job-spec.ts';
 
 /** Part of a model's name `agent:NAME`, of a path and of job ids. */
 export const AGENT_NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$';
@@ -134,6 +134,22 @@ export const GivenMessage = Type.Object(
   { additionalProperties: false },
 );
 
+/** Where a fork goes on from, and with what. */
+export const RunFork = Type.Object(
+  {
+    run: Type.String({ pattern: JOB_ID, description: 'The run whose steps are taken' }),
+    step: Type.Integer({
+      minimum: 1,
+      maximum: 1e9,
+      description: 'The first step that is made anew; the steps before it are taken from the run',
+    }),
+    model: optional(AgentDefinition.properties.model),
+    instructions: AgentDefinition.properties.instructions,
+  },
+  { additionalProperties: false },
+);
+export type RunFork = Static<typeof RunFork>;
+
 /** The question that a run answers: a text, or the messages of a conversation. */
 export const RunRequest = Type.Object(
   {
@@ -148,6 +164,7 @@ export const RunRequest = Type.Object(
     ),
     budget: optional(RunBudget),
     max_steps: AgentDefinition.properties.max_steps,
+    fork: optional(RunFork),
   },
   { additionalProperties: false },
 );

@@ -57,6 +57,9 @@ export interface StepTags {
   readonly approved?: 'yes';
 }
 
+/** The tags of a run that is a fork: the run that it goes on from, and the first step that it has made itself. */
+export const FORK_TAGS = { run: 'forked_from', step: 'forked_step' } as const;
+
 /** The tags of a job of type APPROVAL_TYPE. */
 export interface ApprovalTags extends StepTags {
   readonly run: string;

@@ -10,6 +10,7 @@
 import { modelOf } from '../core/admission/model.ts';
 import { keyLimits, limitsOf } from '../core/admission/quota.ts';
 import { mayBeErased } from '../core/attempts/ending.ts';
+import { waitStateOf } from '../core/attempts/waiting.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import { isScopeOf, scopes } from '../core/limits/limit.ts';
 import { pricesOf } from '../core/money/prices.ts';
@@ -44,6 +45,7 @@ import { type LeftWork, leftWork } from './left-work.ts';
 import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
+import { type RecordedJob, recordedJob } from './recorded-job.ts';
 import { routeView } from './route-view.ts';
 import { ScheduleReads } from './schedule-reads.ts';
 import { withErrors } from './sealed-errors.ts';
@@ -80,6 +82,8 @@ interface FoundJob {
   readonly job: JobView;
   readonly payload: Body;
   readonly result: Body | undefined;
+  /** What it goes on with after its last wait; undefined for a job that has succeeded. */
+  readonly state: Body | undefined;
 }
 
 export class Reads {
@@ -118,6 +122,12 @@ export class Reads {
     const { job, payload, result } = await this.#found(jobId, tenant);
     const shown = typeof payload === 'string' || asked ? payload : undefined;
     return { job, payload: await this.#text(shown), result: await this.#text(result) };
+  }
+
+  /** A job with all its bodies as values, and what it goes on with after its last wait: what a run is replayed from. */
+  async recordedJob(jobId: string, tenant = DEFAULT_TENANT): Promise<RecordedJob> {
+    const { job, payload, result, state } = await this.#found(jobId, tenant);
+    return recordedJob(this.#parts.bodies, job, { payload, result, state });
   }
 
   /** A job with its result as text, for answers that are sent as text. */
@@ -371,7 +381,9 @@ export class Reads {
     const uid = uidFor(tenant, jobId);
     const entry = engine.state.jobs.get(uid);
     if (entry) {
-      const found = { view: this.entryNow(entry), payload: entry.ask.payload, result: entry.job.result };
+      const state = waitStateOf(engine.state, entry);
+      const { result } = entry.job;
+      const found = { view: this.entryNow(entry), payload: entry.ask.payload, result, state };
       const job = await withErrors(this.#parts.bodies.seals, found.view, entry);
       await loop.durable(entry.seq);
       return { ...found, job };
@@ -379,7 +391,7 @@ export class Reads {
     const bundle = await store.history.get(uid);
     if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
     const job = await withErrors(this.#parts.bodies.seals, viewOfBundle(bundle), bundle);
-    return { job, payload: bundle.ask.payload, result: bundle.job.result };
+    return { job, payload: bundle.ask.payload, result: bundle.job.result, state: bundle.job.wait?.state };
   }
 
   /** Whether the session of a job that has ended was deleted. A small body tells it without a read of a blob. */

@@ -6,6 +6,8 @@
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { Agents } from '../../src/agents/agents.ts';
+import { loadRun } from '../../src/agents/replay/load.ts';
+import { replayReport } from '../../src/agents/replay/replay-report.ts';
 import type { RunResult } from '../../src/agents/run.ts';
 import { runView } from '../../src/agents/run-view.ts';
 import { runReads } from '../../src/app/run-reads.ts';
@@ -85,6 +87,9 @@ async function problems(brain: Orchestrator, folders: Folders): Promise<string[]
   const { reply, error } = (result ?? {}) as Partial<RunResult>;
   if (reply !== REPLY || error !== null)
     found.push(`the run is ${state}, and says ${JSON.stringify(result)}`);
+  const records = await loadRun((id) => brain.reads.recordedJob(id), RUN);
+  const { equal, difference } = await replayReport(records, { is: 'recorded' });
+  if (!equal) found.push(`the replay of the run differs: ${difference?.text}`);
   return found;
 }
 

@@ -1,6 +1,10 @@
 /** What is told of the runs of agents: lines, counts and traces, from what is durable. */
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { decisionsOf } from '../../src/agents/replay/decisions.ts';
+import { loadRun } from '../../src/agents/replay/load.ts';
+import { replayReport } from '../../src/agents/replay/replay-report.ts';
+import { savedRun } from '../../src/agents/replay/saved-run.ts';
 import type { Tool } from '../../src/index.ts';
 import { CountingBackend } from '../fakes/counting-backend.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
@@ -110,7 +114,7 @@ async function approve(brain: HttpBrain, callId: string): Promise<void> {
 
 describe('telemetry of a run', () => {
   onStores(
-    'tells every transition and step, with its ids and numbers and no text',
+    '[ADR-8] tells every transition and step, with its ids and numbers and no text',
     LASTING,
     async (t, data) => {
       const brain = await site(t, { data, model: script() });
@@ -170,6 +174,45 @@ describe('telemetry of a run', () => {
       const { text } = await metricsOf(brain);
       assert.match(text, /orchd_run_steps_total\{event="plan",model_role="planner",outcome="succeeded"\} 1/);
       assert.match(text, /orchd_run_step_duration_ms_count\{event="approval"\} 1/);
+    },
+  );
+
+  onStores(
+    '[ADR-8] is enough to reconstruct the run: its phases and calls are those of its record, which replays',
+    LASTING,
+    async (t, data) => {
+      const brain = await site(t, { data, model: script() });
+      await start(brain, 'clerk');
+      await within(approve(brain, 'r.3.1'));
+      await within(brain.orchestrator.wait('r'));
+      const lines = linesOf(brain);
+      const records = await loadRun((id) => brain.orchestrator.reads.recordedJob(id), 'r');
+      const phases: string[] = [];
+      for await (const { advanced } of decisionsOf(records, records.head.record)) {
+        const [from, ...entered] = advanced.phases;
+        phases.push(...entered.map((to, at) => `${at === 0 ? from : entered[at - 1]} ${to}`));
+      }
+      assert.deepEqual(phases, moves(lines));
+      const told = lines.filter(({ message, job_id }) => message === 'step_completed' && job_id !== 'r');
+      const { calls } = await savedRun(records);
+      assert.deepEqual(
+        calls.map(({ job_id, tags, usage }) => [
+          job_id,
+          tags?.['event'],
+          tags?.['model_role'] ?? tags?.['tool'],
+          usage && usage.prompt_tokens + usage.completion_tokens,
+        ]),
+        told
+          .map(({ job_id, event, model_role, tool, tokens_used }) => [
+            job_id,
+            event,
+            model_role ?? tool,
+            tokens_used,
+          ])
+          .sort(),
+      );
+      const { equal, has_end } = await replayReport(records, { is: 'recorded' });
+      assert.deepEqual([equal, has_end], [true, true]);
     },
   );
 

@@ -183,6 +183,9 @@ async function throwsIn(phase: RunPhase): Promise<RunResult> {
   const runner = new AgentRunner({
     clock: { now: () => 0 },
     agent: () => AGENT,
+    recorded: () => {
+      throw new Error('no fork');
+    },
     partsOf: () => {
       throw new Error('a defect');
     },

@@ -28,7 +28,7 @@ export function argumentsCheck({ name, parameters }: Pick<Tool, 'name' | 'parame
   const schema = plainSchema(name, parameters);
   const compiled = compile(name, schema);
   return (text) => {
-    const parsed = parse(text);
+    const parsed = parseArguments(text);
     if (!parsed.ok) return parsed;
     if (compiled.Check(parsed.args)) return parsed;
     const message = messageOf(faultsOf(schema, compiled, parsed.args), schema);
@@ -68,7 +68,8 @@ const unusable = (name: string, why: string): OrchdError =>
 
 const refused = (message: string): Checked & { readonly ok: false } => ({ ok: false, message });
 
-function parse(text: string): Checked {
+/** The arguments of a call, before they are checked against the schema of the tool. */
+export function parseArguments(text: string): Checked {
   // Each character takes at least a byte, so most texts that are too long need not be measured.
   if (text.length > MAX_ARGUMENT_BYTES || Buffer.byteLength(text) > MAX_ARGUMENT_BYTES)
     return refused(`the arguments are larger than ${MAX_ARGUMENT_BYTES} bytes`);

@@ -118,6 +118,12 @@ export const RunView = answerObject('Run', {
   error: optional(orNull(Type.Object({ code: Type.String(), message: Type.String() }))),
   budget: JobView.properties.budget,
   cost: optional(JobCost),
+  forked_from: optional(
+    Type.Object(
+      { run_id: Type.String(), step: Type.Integer() },
+      { description: 'Of a fork: the run that it goes on from, and the first step that was made anew' },
+    ),
+  ),
 });
 export type RunView = Shape<typeof RunView>;
 

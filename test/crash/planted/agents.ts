@@ -26,4 +26,30 @@ export const AGENTS_BUGS: readonly PlantedBug[] = [
     catcher: 'runs',
     says: /✖ has a call allowed before it is made/,
   },
+  {
+    name: 'a replay calls a tool',
+    file: 'src/agents/agents.ts',
+    find: '    return this.#partsOf(agent).tools;\n',
+    replace:
+      '    const { tools } = this.#partsOf(agent);\n    const check = (name: string, text: string) => {\n      const checked = tools.check(name, text);\n      if (checked?.ok) void this.#agents.get(agent.name)?.tools.get(name)?.tool.run(checked.args as never, {} as never);\n      return checked;\n    };\n    return { ...tools, check };\n',
+    catcher: 'replays',
+    says: /a replay has called a tool/,
+  },
+  {
+    name: 'a replay asks the model again',
+    file: 'src/api/run-replays.ts',
+    find: '    orchestrator.reads.recordedJob(id, tenant);\n',
+    replace:
+      "    orchestrator.reads.recordedJob(id, tenant).then(async (found) => {\n      if (found.job.type === 'inference')\n        await orchestrator.submit({ type: 'inference', model: found.job.model as string, payload: found.job.payload });\n      return found;\n    });\n",
+    catcher: 'replays',
+    says: /a replay has submitted a job/,
+  },
+  {
+    name: 'a fork takes over what was allowed to its origin',
+    file: 'src/agents/replay/fork-state.ts',
+    find: 'asked.map(({ isApproved: _, ...each }) => each)',
+    replace: 'asked',
+    catcher: 'forks',
+    says: /✖ asks anew for a call that was allowed to its origin/,
+  },
 ];

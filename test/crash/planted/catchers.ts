@@ -51,6 +51,14 @@ export const CATCHERS = {
   killedWakes: { args: ['test/crash/wakes.test.ts'] },
   killedRun: { args: ['test/crash/agent-run.test.ts'], env: { CRASH_ONLY: 'loop:after-step' } },
   runs: { args: ['src/agents/run.test.ts'] },
+  replays: {
+    args: [
+      '--test',
+      '--test-name-pattern=calls no tool and submits nothing.*journal',
+      'test/flow/replay-changed.test.ts',
+    ],
+  },
+  forks: { args: ['--test', '--test-name-pattern=asks anew', 'test/flow/fork.test.ts'] },
   approvals: { args: ['test/flow/approvals.test.ts'] },
   bodies: { args: ['src/stores/journal/blob-use.test.ts'] },
   spoolKill: spool('kill', 'run to success'),

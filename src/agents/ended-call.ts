@@ -1,0 +1,35 @@
+/** How a job below a run has ended, as the steps of the run are told. */
+import type { JobCost, JobView } from '../model/http/jobs.ts';
+import type { EndedCall, RunState } from './run-state.ts';
+
+/** The part of a job that says how it has ended. */
+export type EndedJob = Pick<
+  JobView,
+  'job_id' | 'state' | 'result' | 'error' | 'started_at' | 'ended_at' | 'cost'
+>;
+
+export function endedCall(job: EndedJob): EndedCall {
+  const { job_id: jobId, state, result, error, started_at: startedAt, ended_at: endedAt, cost } = job;
+  const durationMs = startedAt === undefined || endedAt === undefined ? 0 : Math.max(0, endedAt - startedAt);
+  const ended = { jobId, result: undefined, durationMs, ...(cost && { cost }) };
+  if (state === 'succeeded') return { ...ended, result };
+  const what = error ?? { code: 'CANCELLED', message: `it was ${state}` };
+  return { ...ended, error: what as NonNullable<EndedCall['error']> };
+}
+
+/** A job that was not admitted. */
+export const refusedCall = (jobId: string, error: NonNullable<EndedCall['error']>): EndedCall => ({
+  jobId,
+  result: undefined,
+  error,
+  isRefused: true,
+  durationMs: 0,
+});
+
+/** Adds what the calls have cost. A lost attempt is repeated from the state before, so each is counted once. */
+export function withCosts(run: RunState, ended: readonly EndedCall[] = []): RunState {
+  const costs = [run.cost, ...ended.map(({ cost }) => cost)].filter((cost) => cost !== undefined);
+  if (costs.length === 0) return run;
+  const sum = (of: keyof JobCost): number => costs.reduce((total, cost) => total + cost[of], 0);
+  return { ...run, cost: { amount: sum('amount'), assumed: sum('assumed'), reserved: sum('reserved') } };
+}

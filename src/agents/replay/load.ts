@@ -1,0 +1,105 @@
+/** Reads the records of a run from the store of its brain. */
+import { checker } from '../../kit/check.ts';
+import { RunRequest } from '../../model/agent.ts';
+import { OrchdError } from '../../model/errors.ts';
+import { isModelCall, RUN_TYPE } from '../../model/run-jobs.ts';
+import type { RecordedJob } from '../../runtime/recorded-job.ts';
+import { runIn } from '../kept-run.ts';
+import { type KeptResult, shownResult } from '../run.ts';
+import { type ChatMessage, newRun } from '../run-state.ts';
+import { type RunRecord, recordOf } from './decision-input.ts';
+import { takenState } from './fork.ts';
+import type { RecordedCall, RecordedHead, RunRecords } from './recorded-run.ts';
+
+/** Throws NOT_FOUND for a job that there is not. */
+export type ReadRecorded = (jobId: string) => Promise<RecordedJob>;
+
+/** A fork of a fork of a fork …: each is read for the one before it. */
+const MAX_FORKS = 32;
+
+const checkRequest = checker(RunRequest);
+
+/** Throws NOT_FOUND for a job that is no run, ILLEGAL_STATE for one that has not begun, and RUN_GONE. */
+export async function loadRun(read: ReadRecorded, runId: string, depth = 0): Promise<RunRecords> {
+  const { job, state, isGone } = await read(runId);
+  if (job.type !== RUN_TYPE) throw new OrchdError('NOT_FOUND', 'there is no such run');
+  if (isGone) throw gone(`what was said in run "${runId}" is no longer kept`);
+  const kept = job.state === 'succeeded' ? (job.result as KeptResult) : undefined;
+  const waited = kept || state === undefined ? undefined : runIn(state);
+  if (!kept && !waited) throw new OrchdError('ILLEGAL_STATE', `run "${runId}" has made no step yet`);
+  const record = kept ? kept.record : waited && recordOf(waited);
+  if (!record) throw gone(`run "${runId}" began in a version of orchd that kept no record of its decisions`);
+  const calls = callsOf(read);
+  const request = checkRequest(job.payload);
+  const { fork } = request;
+  if (fork && depth >= MAX_FORKS)
+    throw new OrchdError(
+      'UNSUPPORTED',
+      `a run is a fork of at most ${MAX_FORKS} others, one after the other`,
+    );
+  const taken = fork && (await takenState(await loadRun(read, fork.run, depth + 1), fork.step));
+  const head: RecordedHead = {
+    run_id: job.job_id,
+    priority: job.priority,
+    created_at: job.created_at,
+    ...(job.session_id !== undefined && { session_id: job.session_id }),
+    request,
+    record,
+    conversation: await conversationOf(job.job_id, record, calls),
+    ...(taken && { taken }),
+    steps: kept?.steps ?? waited?.steps ?? [],
+    ...(kept && { result: shownResult(kept) }),
+  };
+  return { head, calls };
+}
+
+const gone = (message: string): OrchdError => new OrchdError('RUN_GONE', message);
+
+const callsOf =
+  (read: ReadRecorded): RunRecords['calls'] =>
+  (ids) =>
+    Promise.all(ids.map((id) => callOf(read, id)));
+
+async function callOf(read: ReadRecorded, id: string): Promise<RecordedCall | undefined> {
+  const { job, isGone } = await read(id).catch((error: unknown) => {
+    if (error instanceof OrchdError && error.code === 'NOT_FOUND') return { job: undefined, isGone: false };
+    throw error;
+  });
+  if (isGone) throw gone(`what was said in call "${id}" is no longer kept`);
+  return job && recordedCall(job);
+}
+
+function recordedCall(job: RecordedCall): RecordedCall {
+  const { job_id, type, state, tags, model, payload, result, error, started_at, ended_at, usage, cost } = job;
+  return {
+    job_id,
+    type,
+    state,
+    ...(tags && { tags }),
+    ...(model !== undefined && { model }),
+    payload,
+    ...(result !== undefined && { result }),
+    ...(error && { error }),
+    ...(started_at !== undefined && { started_at }),
+    ...(ended_at !== undefined && { ended_at }),
+    ...(usage && { usage }),
+    ...(cost && { cost }),
+  };
+}
+
+/** The messages of the session when the run began: every call of its model begins with them. */
+async function conversationOf(
+  runId: string,
+  { agent, heard, decisions }: RunRecord,
+  calls: RunRecords['calls'],
+): Promise<readonly ChatMessage[]> {
+  if (heard === 0) return [];
+  const { length: from } = newRun(agent, []).system;
+  for (let step = 1; step <= decisions; step++) {
+    const [call] = await calls([`${runId}.${step}`]);
+    if (!call || !isModelCall(runId, call.job_id)) continue;
+    const { messages } = call.payload as { readonly messages: readonly ChatMessage[] };
+    return messages.slice(from, from + heard);
+  }
+  throw gone(`no call of run "${runId}" has the messages of its session`);
+}

@@ -1,0 +1,49 @@
+/** A job with everything that is stored of it, as far as that can still be read. */
+import type { Body } from '../model/body.ts';
+import { OrchdError } from '../model/errors.ts';
+import type { JobView } from '../model/http/jobs.ts';
+import type { Bodies } from './bodies.ts';
+
+export interface RecordedJob {
+  /** With its payload and its result. */
+  readonly job: JobView;
+  /** What it goes on with after its last wait; undefined for a job that has never waited, or has succeeded. */
+  readonly state?: unknown;
+  /** A body of it can no longer be read: its session was deleted, or the body is missing in the store. */
+  readonly isGone: boolean;
+}
+
+interface JobBodies {
+  readonly payload: Body;
+  readonly result: Body | undefined;
+  readonly state: Body | undefined;
+}
+
+export async function recordedJob(bodies: Bodies, job: JobView, of: JobBodies): Promise<RecordedJob> {
+  const [payload, result, state] = await Promise.all([
+    bodyValue(bodies, of.payload),
+    bodyValue(bodies, of.result),
+    bodyValue(bodies, of.state),
+  ]);
+  const isGone = payload === GONE || result === GONE || state === GONE;
+  if (isGone) return { job, isGone };
+  return {
+    job: { ...job, payload, ...(of.result !== undefined && { result }) },
+    ...(of.state !== undefined && { state }),
+    isGone,
+  };
+}
+
+const GONE = Symbol('gone');
+
+/** Throws errors that may pass. */
+async function bodyValue(bodies: Bodies, body: Body | undefined): Promise<unknown> {
+  if (body === undefined) return undefined;
+  try {
+    const text = await bodies.readable(body);
+    return text === undefined ? GONE : JSON.parse(text);
+  } catch (error) {
+    if (error instanceof OrchdError && !error.retriable) return GONE;
+    throw error;
+  }
+}
