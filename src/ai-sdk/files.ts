@@ -1,7 +1,7 @@
 /** Files of a prompt as parts of a message in OpenAI's form, as `wire/dialects/content.ts` reads them. */
 import type { LanguageModelV4FilePart } from '@ai-sdk/provider';
 import { UnsupportedFunctionalityError } from 'ai';
-import { NAMESPACE } from './warnings.ts';
+import { NAMESPACE, type Warnings } from './warnings.ts';
 
 type FileData = LanguageModelV4FilePart['data'];
 
@@ -28,7 +28,14 @@ const SOUNDS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** `fields` are added to the part, such as `detail` of an image. */
-export function filePart({ data, mediaType, filename }: GivenFile, fields: object): object {
+export function filePart(given: GivenFile, fields: object, warnings: Warnings): object {
+  const part = partOf(given, fields);
+  if (given.filename !== undefined && !('file' in part))
+    warnings.unsupported('names of files that are images, sounds or texts', 'they are left out');
+  return part;
+}
+
+function partOf({ data, mediaType, filename }: GivenFile, fields: object): object {
   if (data.type === 'text') return { type: 'text', text: data.text, ...fields };
   if (data.type === 'reference') {
     const id = data.reference[NAMESPACE];

@@ -37,7 +37,9 @@ function bareMessages(message: LanguageModelV4Message, warnings: Warnings): Mess
 function userContent({ content }: Of<'user'>, warnings: Warnings): string | object[] {
   const parts = content.map((part) => {
     const fields = warnings.ownOptions(part.providerOptions);
-    return part.type === 'text' ? { type: 'text', text: part.text, ...fields } : filePart(part, fields);
+    return part.type === 'text'
+      ? { type: 'text', text: part.text, ...fields }
+      : filePart(part, fields, warnings);
   });
   return plainText(parts) ?? parts;
 }
@@ -84,15 +86,11 @@ function toolMessages({ content }: Of<'tool'>, warnings: Warnings): Message[] {
 }
 
 function toolResult(part: LanguageModelV4ToolResultPart, warnings: Warnings): Message {
-  const { toolCallId, output, providerOptions } = part;
-  const ofOutput = output.type === 'content' ? {} : warnings.ownOptions(output.providerOptions);
-  return {
-    role: 'tool',
-    tool_call_id: toolCallId,
-    content: outputContent(output, warnings),
-    ...warnings.ownOptions(providerOptions),
-    ...ofOutput,
-  };
+  const { toolCallId, output } = part;
+  // The AI SDK copies the metadata of a call to its result, where they are of no use: only those of the output count.
+  warnings.ownOptions(part.providerOptions);
+  const fields = output.type === 'content' ? {} : warnings.ownOptions(output.providerOptions);
+  return { role: 'tool', tool_call_id: toolCallId, content: outputContent(output, warnings), ...fields };
 }
 
 const DENIED = 'The call of the tool was denied.';
@@ -111,7 +109,7 @@ function outputContent(output: LanguageModelV4ToolResultOutput, warnings: Warnin
       const parts = output.value.flatMap((part) => {
         const fields = warnings.ownOptions(part.providerOptions);
         if (part.type === 'text') return [{ type: 'text', text: part.text, ...fields }];
-        if (part.type === 'file') return [filePart(part, fields)];
+        if (part.type === 'file') return [filePart(part, fields, warnings)];
         warnings.unsupported('custom parts of a tool result', 'they are left out of the conversation');
         return [];
       });
