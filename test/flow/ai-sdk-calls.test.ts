@@ -121,7 +121,7 @@ test('the same question twice is two jobs, and both answers come back in the nex
   assert.equal(said.length, 2);
 });
 
-test('without a run every call is a new job, which ends with its reader', async (t) => {
+test('without a run every call is a new job', async (t) => {
   const { model: answers } = counting();
   const talked = await talk(t, answers);
   const ids: string[] = [];
@@ -222,18 +222,33 @@ test('a reader that leaves a stream of a run does not cancel its call, and finds
   const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Say' }] }];
   const asked = model(talked, { run: 'r' });
   const { stream } = await asked.doStream({ prompt });
-  await until(() => held.started.length === 1);
-  await stream.cancel();
+  const reader = stream.getReader();
+  for (let part = await reader.read(); part.value?.type !== 'text-delta'; part = await reader.read());
+  await reader.cancel();
   held.letGo();
   const { content } = await asked.doGenerate({ prompt });
   assert.deepEqual(content, [{ type: 'text', text: 'first end' }]);
   assert.equal(held.started.length, 1);
 });
 
+test('a call without a run is cancelled when its reader leaves: nobody could ask for it again', async (t) => {
+  const held = new Held('first ');
+  const talked = await talk(t, held.model, { disconnectGraceMs: 0 });
+  const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'Say' }] }];
+  const { stream } = await model(talked).doStream({ prompt });
+  const reader = stream.getReader();
+  for (let part = await reader.read(); part.value?.type !== 'text-delta'; part = await reader.read());
+  await reader.cancel();
+  await until(async () => (await talked.job(held.started[0] as string)).state === 'cancelled');
+});
+
 test('a submit whose answer is lost is repeated with the same id: within the call, and by the next one', async (t) => {
   const { model: answers, said } = counting();
   const talked = await talk(t, answers);
-  for (const patienceMs of [60_000, -1]) {
+  for (const [patienceMs, maxRetries] of [
+    [60_000, 0],
+    [-1, 1],
+  ] as const) {
     let lost = 0;
     const losing: typeof fetch = async (...request) => {
       const response = await fetch(...request);
@@ -241,7 +256,7 @@ test('a submit whose answer is lost is repeated with the same id: within the cal
       throw new TypeError('fetch failed', { cause: new Error('socket hang up') });
     };
     const asked = model(talked, { run: `lost${patienceMs}`, fetch: losing, patienceMs });
-    const { text } = await generateText({ model: asked, prompt: 'Say', maxRetries: 1 });
+    const { text } = await generateText({ model: asked, prompt: 'Say', maxRetries });
     assert.equal(text, said.at(-1));
     assert.equal(lost, 2);
   }
