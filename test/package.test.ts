@@ -17,6 +17,12 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const run = (cwd: string, command: string, ...args: string[]): string =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 
+function compile(file: string): void {
+  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2025'];
+  run(project, process.execPath, compiler, ...options, file);
+}
+
 /** A copy is built, so that neither a dist/ in use nor a second run of this test is in the way. */
 function copySources(): string {
   const copy = join(folder, 'copy');
@@ -69,6 +75,24 @@ test('createOrchestrator can be imported from it', () => {
   assert.equal(printed.trim(), 'function');
 });
 
+test('orchd/ai-sdk can be imported from it beside the package `ai`, with its types', () => {
+  for (const peer of ['ai', '@ai-sdk']) {
+    symlinkSync(join(root, 'node_modules', peer), join(project, 'node_modules', peer));
+  }
+  const code =
+    "import { orchd } from 'orchd/ai-sdk'; console.log(orchd({ run: 'r' })('m').specificationVersion);";
+  assert.equal(run(project, process.execPath, '--input-type=module', '--eval', code).trim(), 'v4');
+  const lines = [
+    "import { generateText } from 'ai';",
+    "import { orchd } from 'orchd/ai-sdk';",
+    "export const answer = generateText({ model: orchd({ run: 'r' })('m'), prompt: 'Hello' });",
+    '// @ts-expect-error: a run is a text; were the types missing, this line would pass',
+    'orchd({ run: 7 });',
+  ];
+  writeFileSync(join(project, 'asks.mts'), lines.join('\n'));
+  compile('asks.mts');
+});
+
 test('its types reach a TypeScript project', () => {
   const lines = [
     "import { createOrchestrator } from 'orchd';",
@@ -77,7 +101,5 @@ test('its types reach a TypeScript project', () => {
     'export const wrong: number = createOrchestrator;',
   ];
   writeFileSync(join(project, 'uses.mts'), lines.join('\n'));
-  const compiler = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext', '--target', 'es2025'];
-  run(project, process.execPath, compiler, ...options, 'uses.mts');
+  compile('uses.mts');
 });

@@ -23,6 +23,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   telemetry: 'metrics and narration: subscribers of durable changes',
   api: 'the HTTP routes, by area',
   client: 'the TypeScript client, for programs, browsers and the command line',
+  'ai-sdk': 'models of the AI SDK whose calls are jobs: a user of the client',
   app: 'the composition: library, server, node of a cluster',
   cli: 'the commands',
   index: 'what the package exports',

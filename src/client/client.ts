@@ -59,7 +59,7 @@ export interface ClientOptions {
   readonly fetch?: typeof fetch;
 }
 
-const DEFAULT_URL = 'http://127.0.0.1:8080';
+export const DEFAULT_URL = 'http://127.0.0.1:8080';
 const RECONNECT_DELAY_MS = 250;
 const DEFAULT_PATIENCE_MS = 60_000;
 const CALL_TIMEOUT_MS = 30_000;

@@ -21,6 +21,7 @@ export const FOLDER_ORDER: readonly string[] = [
   'telemetry',
   'api',
   'client',
+  'ai-sdk',
   'app',
   'cli',
   'index',

@@ -13,7 +13,7 @@ export interface JobOutput {
   readonly tokens: number;
 }
 
-class OutputCollector implements JobListener {
+export class OutputCollector implements JobListener {
   readonly #done: PromiseWithResolvers<JobOutput>;
   #text = '';
   #reasoning = '';
