@@ -53,8 +53,9 @@ export async function generate(
     ? { tokens: prompt, answer: await complete(generation, prompt) }
     : await respondToChat(generation);
   const { usedInputTokens, usedOutputTokens } = sequence.tokenMeter.diff(before);
-  // The rest of the prompt is what the sequence held already from an earlier request.
-  const held = Math.max(0, tokens.length - usedInputTokens);
+  // The rest of the prompt is what the sequence held already from an earlier request, but for the last token: the
+  // generation begins with it, and the meter does not always count it as one of the prompt.
+  const held = Math.min(Math.max(0, tokens.length - usedInputTokens), tokens.length - 1);
   return {
     text: answer.text,
     finish_reason: finishOf(answer),
