@@ -24,6 +24,7 @@ export interface UsedBudget {
 export interface ToolFacts {
   readonly name: string;
   readonly effect: ReturnType<ToolOffer['effectOf']>;
+  readonly category: string;
   readonly timeoutMs: number;
   readonly needsApproval: boolean;
   readonly backend: ReturnType<ToolOffer['backendOf']>;
@@ -140,6 +141,7 @@ export function factsOf(tools: ToolOffer, name: string): ToolFacts {
   return {
     name,
     effect: tools.effectOf(name),
+    category: tools.categoryOf(name),
     timeoutMs: tools.timeoutOf(name),
     needsApproval: tools.needsApproval(name),
     backend: tools.backendOf(name),

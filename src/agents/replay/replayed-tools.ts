@@ -66,6 +66,7 @@ export function replayedTools({ agent, recorded, facts, input, told, others }: R
       return fault ? { ok: false, message: fault.message } : parseArguments(text);
     },
     effectOf: (name) => factsOf(name)?.effect ?? others?.effectOf(name) ?? 'effectful',
+    categoryOf: (name) => factsOf(name)?.category ?? others?.categoryOf(name) ?? 'other',
     timeoutOf: (name) => factsOf(name)?.timeoutMs ?? others?.timeoutOf(name) ?? 0,
     needsApproval: (name) => {
       if (agent.approve?.includes(name)) return true;
