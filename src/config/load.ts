@@ -94,7 +94,7 @@ export function gatewayIssues(
   const issues = faults.map(({ path, message }): Issue => ({ path, message, at: 'value' }));
   if (gateway.seats.length === 0 || !isUrlSet) return issues;
   const message =
-    'it names a gateway that runs already, and gateway.seats asks for one of our own: remove gateway.seats to use only the other gateway, or remove pool.url and name the other gateway in backends.gateways to use both';
+    'it names a gateway that runs already, and gateway.seats asks for one of our own: remove pool.url to run the seats here, or gateway.seats to use the other gateway; to use both, name the other one in backends.gateways instead';
   return [{ path: ['pool', 'url'], message, at: 'value' }, ...issues];
 }
 
