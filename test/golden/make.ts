@@ -3,8 +3,8 @@
  * new; what was committed is never made again, since stores like it are out there.
  *
  * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa, v3 by commit 8c97ab9, each on both
- * stores from the same happenings; v4, in which a failed try has tokens, v5, which is about money, and v6, which is about
- * waits and sessions, by the commits that added them. The script is kept to show what the data hold and how they came to be. It compiles with later code, but it
+ * stores from the same happenings; v4, in which a failed try has tokens, v5, which is about money, v6, which is about
+ * waits and sessions, and v7, in which sessions have threads, by the commits that added them. The script is kept to show what the data hold and how they came to be. It compiles with later code, but it
  * need not run on it any more.
  */
 import type { Backend } from '../../src/core/ports/backend.ts';
@@ -29,6 +29,7 @@ import { firstSpending, MONEY_BEHAVIOURS, SEATS, secondSpending } from './maker/
 import { ScriptedPools } from './maker/pools.ts';
 import { firstLife, type Stage, secondLife } from './maker/script.ts';
 import { StillWorld } from './maker/still-world.ts';
+import { firstTalks, secondTalks, THREAD_BEHAVIOURS, THREAD_SEATS } from './maker/threads.ts';
 import { firstWaits, secondWaits, waitingBackends } from './maker/waits.ts';
 
 const YEAR_MS = 365 * 24 * 3600_000;
@@ -72,6 +73,14 @@ const RECIPES: Readonly<Record<string, Recipe>> = {
     lives: [
       { config: '', happen: firstWaits },
       { config: '', happen: secondWaits },
+    ],
+    history: (path) => new SqliteHistory(path, 'write'),
+  },
+  v7: {
+    executors: () => THREAD_SEATS.map((info) => new ScriptedExecutor(info, THREAD_BEHAVIOURS)),
+    lives: [
+      { config: '', happen: firstTalks },
+      { config: '', happen: secondTalks },
     ],
     history: (path) => new SqliteHistory(path, 'write'),
   },
@@ -150,7 +159,7 @@ async function makeDatabase(file: string, recipe: Recipe): Promise<void> {
 }
 
 if (import.meta.main) {
-  const [version = 'v6', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
+  const [version = 'v7', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
   const recipe = RECIPES[version];
   if (!recipe || existsSync(folder)) {
     console.error(recipe ? `${folder} exists; golden data are made once` : `nothing makes ${version}`);
