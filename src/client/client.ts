@@ -4,17 +4,11 @@
  */
 import { ERRORS, OrchdError } from '../model/errors.ts';
 import type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
-import type { GovernanceView, ModeRequest } from '../model/http/governance.ts';
 import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
-import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
-import type { ModuleView } from '../model/http/modules.ts';
+import type { Capabilities, Health } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
-import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
-import type { ReloadReport } from '../model/http/reload.ts';
 import type { ForkRun, ReplayRun, ReplayView } from '../model/http/replays.ts';
-import type { RouteView } from '../model/http/routes.ts';
 import type { AgentView, ApprovalView, ApproveCall, RunView, StartedRun } from '../model/http/runs.ts';
-import type { SchedulePage, ScheduleView, WrittenSchedule } from '../model/http/schedules.ts';
 import type { Status } from '../model/http/status.ts';
 import type { LedgerLine, UsageReport } from '../model/http/usage.ts';
 import type { ListRequest, ResolveRequest, SubmitRequest } from '../model/submit.ts';
@@ -31,6 +25,7 @@ import {
   waitForBatch,
 } from './batches.ts';
 import { ClientError } from './client-error.ts';
+import { OperatorCalls } from './operator-calls.ts';
 import type { PatienceOptions } from './patience.ts';
 import type { Requests } from './requests.ts';
 import { type RunEvent, type RunRequest, runEvents, startRun } from './runs.ts';
@@ -66,33 +61,34 @@ const CALL_TIMEOUT_MS = 30_000;
 /** A command for many jobs is answered when all of them are changed, sums when all charges of the time were read. */
 const BULK_TIMEOUT_MS = 300_000;
 
-export class OrchdClient {
+export class OrchdClient extends OperatorCalls {
   readonly sessions: SessionClient;
   readonly #base: string;
   readonly #token: string | undefined;
   readonly #fetch: typeof fetch;
 
   constructor(options: ClientOptions = {}) {
+    super();
     this.#base = (options.url ?? DEFAULT_URL).replace(/\/+$/, '');
     this.#token = options.token;
     this.#fetch = options.fetch ?? fetch;
-    this.sessions = new SessionClient((method, path, body) => this.#call(method, path, body));
+    this.sessions = new SessionClient((method, path, body) => this.call(method, path, body));
   }
 
   submit(request: SubmitRequest): Promise<SubmittedTask> {
-    return this.#call('POST', '/v2/tasks', request);
+    return this.call('POST', '/v2/tasks', request);
   }
 
   /** Submits up to 1,000 jobs at once, in one commit; returns an answer for each. */
   async submitMany(requests: readonly SubmitRequest[]): Promise<readonly BulkAnswer[]> {
-    const { answers } = await this.#call<{ answers: BulkAnswer[] }>('POST', '/v2/tasks', requests);
+    const { answers } = await this.call<{ answers: BulkAnswer[] }>('POST', '/v2/tasks', requests);
     return answers;
   }
 
   /** `include`: a payload of more than 4 KiB is sent only if it is asked for. */
   get(jobId: string, { include }: { readonly include?: 'payload' } = {}): Promise<JobView> {
     const query = include ? `?include=${include}` : '';
-    return this.#call('GET', `/v2/tasks/${encodeURIComponent(jobId)}${query}`);
+    return this.call('GET', `/v2/tasks/${encodeURIComponent(jobId)}${query}`);
   }
 
   list(request: ListRequest = {}): Promise<JobPage> {
@@ -100,19 +96,19 @@ export class OrchdClient {
     // A filter that is given several times (`tag`) is an array.
     for (const [name, value] of Object.entries(request))
       for (const each of [value].flat()) if (each !== undefined) query.append(name, String(each));
-    return this.#call('GET', `/v2/tasks?${query}`);
+    return this.call('GET', `/v2/tasks?${query}`);
   }
 
   cancel(jobId: string): Promise<JobView> {
-    return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/cancel`);
+    return this.call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/cancel`);
   }
 
   redrive(jobId: string): Promise<JobView> {
-    return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/redrive`);
+    return this.call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/redrive`);
   }
 
   resolve(jobId: string, request: ResolveRequest): Promise<JobView> {
-    return this.#call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/resolve`, request);
+    return this.call('POST', `/v2/tasks/${encodeURIComponent(jobId)}/resolve`, request);
   }
 
   /**
@@ -125,11 +121,11 @@ export class OrchdClient {
 
   /** Creates a batch, or gives an existing one another name and other tags. */
   createBatch(request: CreateBatch = {}): Promise<BatchView> {
-    return this.#call('POST', '/v2/batches', request);
+    return this.call('POST', '/v2/batches', request);
   }
 
   batch(batchId: string): Promise<BatchView> {
-    return this.#call('GET', `/v2/batches/${encodeURIComponent(batchId)}`);
+    return this.call('GET', `/v2/batches/${encodeURIComponent(batchId)}`);
   }
 
   /** The last changed first. `tag`: `name=value`, or several of which a batch must have all. */
@@ -138,7 +134,7 @@ export class OrchdClient {
   ): Promise<readonly BatchView[]> {
     const query = new URLSearchParams([request.tag ?? []].flat().map((tag) => ['tag', tag]));
     if (request.limit !== undefined) query.set('limit', String(request.limit));
-    const { batches } = await this.#call<{ batches: BatchView[] }>('GET', `/v2/batches?${query}`);
+    const { batches } = await this.call<{ batches: BatchView[] }>('GET', `/v2/batches?${query}`);
     return batches;
   }
 
@@ -157,17 +153,17 @@ export class OrchdClient {
 
   /** Cancels all live jobs that match a filter; with `dry_run` it only counts them. */
   cancelMany(command: BulkCommand): Promise<BulkOutcome> {
-    return this.#call('POST', '/v2/tasks/cancel', command, BULK_TIMEOUT_MS);
+    return this.call('POST', '/v2/tasks/cancel', command, BULK_TIMEOUT_MS);
   }
 
   /** Queues all dead jobs that match a filter again; with `dry_run` it only counts them. */
   redriveMany(command: BulkCommand): Promise<BulkOutcome> {
-    return this.#call('POST', '/v2/tasks/redrive', command, BULK_TIMEOUT_MS);
+    return this.call('POST', '/v2/tasks/redrive', command, BULK_TIMEOUT_MS);
   }
 
   /** What the attempts settled in a time have used and cost; by default since the first of this month. */
   usage(request: UsageRequest = {}): Promise<UsageReport> {
-    return this.#call('GET', `/v2/usage?${usageQuery(request)}`, undefined, BULK_TIMEOUT_MS);
+    return this.call('GET', `/v2/usage?${usageQuery(request)}`, undefined, BULK_TIMEOUT_MS);
   }
 
   /**
@@ -179,12 +175,12 @@ export class OrchdClient {
   }
 
   async agents(): Promise<readonly AgentView[]> {
-    return (await this.#call<{ agents: AgentView[] }>('GET', '/v2/agents')).agents;
+    return (await this.call<{ agents: AgentView[] }>('GET', '/v2/agents')).agents;
   }
 
   /** A page of the calls of tools that wait for somebody to allow them; `cursor` leads to the next. */
   approvalPage(query: ApprovalQuery = {}): Promise<ApprovalList> {
-    return this.#call('GET', approvalPath(query));
+    return this.call('GET', approvalPath(query));
   }
 
   /** All calls of tools that wait for somebody to allow them. */
@@ -193,41 +189,41 @@ export class OrchdClient {
   }
 
   approve(runId: string, answer: ApproveCall): Promise<RunView> {
-    return this.#call('POST', `/v2/runs/${encodeURIComponent(runId)}/approve`, answer);
+    return this.call('POST', `/v2/runs/${encodeURIComponent(runId)}/approve`, answer);
   }
 
   /** A paused run starts nothing until it is resumed. */
   orderRun(runId: string, order: 'pause' | 'resume'): Promise<RunView> {
-    return this.#call('POST', `/v2/runs/${encodeURIComponent(runId)}/${order}`);
+    return this.call('POST', `/v2/runs/${encodeURIComponent(runId)}/${order}`);
   }
 
   /** Starts a run of an agent; over a lost connection too, without starting a second one. */
   startRun(agent: string, request: RunRequest, options: PatienceOptions = {}): Promise<StartedRun> {
     const body = { run_id: `run-${randomId().slice(0, 16)}`, ...request };
     const path = `/v2/agents/${encodeURIComponent(agent)}/runs`;
-    return startRun(() => this.#call('POST', path, body), options);
+    return startRun(() => this.call('POST', path, body), options);
   }
 
   /** Replays a run with its own agent, with another one, or with the one that the server has now. Nothing is called. */
   replayRun(runId: string, agent?: ReplayRun['agent']): Promise<ReplayView> {
     const body = agent === undefined ? {} : { agent };
-    return this.#call('POST', `/v2/runs/${encodeURIComponent(runId)}/replay`, body);
+    return this.call('POST', `/v2/runs/${encodeURIComponent(runId)}/replay`, body);
   }
 
   /** The record of a run: everything that a replay of it needs. */
   runRecord(runId: string): Promise<Readonly<Record<string, unknown>>> {
-    return this.#call('GET', `/v2/runs/${encodeURIComponent(runId)}/record`);
+    return this.call('GET', `/v2/runs/${encodeURIComponent(runId)}/record`);
   }
 
   /** Starts a run that goes on from a step of another one; over a lost connection too, without starting a second one. */
   forkRun(runId: string, request: ForkRun, options: PatienceOptions = {}): Promise<StartedRun> {
     const body = { run_id: `run-${randomId().slice(0, 16)}`, ...request };
     const path = `/v2/runs/${encodeURIComponent(runId)}/fork`;
-    return startRun(() => this.#call('POST', path, body), options);
+    return startRun(() => this.call('POST', path, body), options);
   }
 
   run(runId: string): Promise<RunView> {
-    return this.#call('GET', `/v2/runs/${encodeURIComponent(runId)}`);
+    return this.call('GET', `/v2/runs/${encodeURIComponent(runId)}`);
   }
 
   /** Yields the events of a run until its end, over lost connections and restarts of the brain. */
@@ -236,87 +232,20 @@ export class OrchdClient {
   }
 
   health(): Promise<Health> {
-    return this.#call('GET', '/health');
+    return this.call('GET', '/health');
   }
 
   capabilities(): Promise<Capabilities> {
-    return this.#call('GET', '/v2/meta/capabilities');
+    return this.call('GET', '/v2/meta/capabilities');
   }
 
   /** The whole at one instant: queue, running and held jobs, backends, models, limits that are near. */
   status(): Promise<Status> {
-    return this.#call('GET', '/v2/meta/status');
-  }
-
-  async routes(): Promise<readonly RouteView[]> {
-    return (await this.#call<{ routes: RouteView[] }>('GET', '/v2/catalog/routes')).routes;
-  }
-
-  setRoute(name: string, steps: RouteView['steps']): Promise<RouteView> {
-    return this.#call('PUT', `/v2/catalog/routes/${encodeURIComponent(name)}`, { steps });
-  }
-
-  async deleteRoute(name: string): Promise<void> {
-    await this.#call('DELETE', `/v2/catalog/routes/${encodeURIComponent(name)}`);
-  }
-
-  /** A page of schedules in the order of their names, from the one after `after` on. */
-  schedules(after?: string): Promise<SchedulePage> {
-    const query = after === undefined ? '' : `?after=${encodeURIComponent(after)}`;
-    return this.#call('GET', `/v2/schedules${query}`);
-  }
-
-  schedule(name: string): Promise<ScheduleView> {
-    return this.#call('GET', `/v2/schedules/${encodeURIComponent(name)}`);
-  }
-
-  setSchedule(name: string, schedule: WrittenSchedule): Promise<ScheduleView> {
-    return this.#call('PUT', `/v2/schedules/${encodeURIComponent(name)}`, schedule);
-  }
-
-  async deleteSchedule(name: string): Promise<void> {
-    await this.#call('DELETE', `/v2/schedules/${encodeURIComponent(name)}`);
-  }
-
-  /** The mode of governance, what it allows, and the last broken rules. */
-  governance(): Promise<GovernanceView> {
-    return this.#call('GET', '/v2/governance');
-  }
-
-  setMode(request: ModeRequest): Promise<GovernanceView> {
-    return this.#call('PUT', '/v2/governance/mode', request);
-  }
-
-  prices(): Promise<PricesView> {
-    return this.#call('GET', '/v2/prices');
-  }
-
-  /** Replaces all prices. Attempts that are recorded already keep theirs. */
-  setPrices(prices: readonly WrittenPrice[]): Promise<PricesView> {
-    return this.#call('PUT', '/v2/prices', { prices });
-  }
-
-  /** Gives jobs again to a seat that was paused because its provider billed more than its bound. */
-  resumeSeat(name: string): Promise<ResumedSeat> {
-    return this.#call('POST', `/v2/seats/${encodeURIComponent(name)}/resume`);
-  }
-
-  async modules(): Promise<readonly ModuleView[]> {
-    return (await this.#call<{ modules: ModuleView[] }>('GET', '/v2/modules')).modules;
-  }
-
-  /** Scans a module at once; returns its state as it was before. */
-  scanModule(name: string): Promise<ModuleView> {
-    return this.#call('POST', `/v2/modules/${encodeURIComponent(name)}/scan`);
-  }
-
-  /** Has the server read its configuration file again; throws CONFIG_INVALID if that is refused, and nothing has changed. */
-  reload(): Promise<ReloadReport> {
-    return this.#call('POST', '/control/reload');
+    return this.call('GET', '/v2/meta/status');
   }
 
   async pools(): Promise<readonly PoolView[]> {
-    return (await this.#call<{ pools: PoolView[] }>('GET', '/v2/pools')).pools;
+    return (await this.call<{ pools: PoolView[] }>('GET', '/v2/pools')).pools;
   }
 
   /**
@@ -365,7 +294,12 @@ export class OrchdClient {
     yield* readEvents(response.body);
   }
 
-  async #call<T>(method: string, path: string, body?: unknown, timeoutMs = CALL_TIMEOUT_MS): Promise<T> {
+  protected override async call<T>(
+    method: string,
+    path: string,
+    body?: unknown,
+    timeoutMs = CALL_TIMEOUT_MS,
+  ): Promise<T> {
     const headers = this.#headers();
     if (body !== undefined) headers['content-type'] = 'application/json';
     const response = await this.#send(path, {

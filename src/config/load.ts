@@ -10,7 +10,7 @@
 import { remoteGatewayFaults } from './backends.ts';
 import { applyDefaults } from './defaults.ts';
 import { applyEnvironment } from './environment.ts';
-import { governanceIssues } from './governance.ts';
+import { governanceIssues } from './governance-issues.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, valueAt } from './leaves.ts';
 import { NO_FILE, type Parsed, parseConfig } from './parse.ts';

@@ -27,7 +27,7 @@ const toMs = (seconds: number): number => Math.round(seconds * 1000);
 const baseUrl = (url: string): string => url.replace(/\/+$/, '');
 
 function group(raw: RawConfig, isSet: (path: string) => boolean) {
-  const { store, mariadb, cluster, orchestrator, backends, leases, pool, gateway, log } = raw;
+  const { store, mariadb, cluster, orchestrator, backends, pool, gateway, log } = raw;
   const { state, queue, retry, recovery, retention } = orchestrator;
   return {
     store: { kind: store, url: new Secret(mariadb.url), unsafe: mariadb.unsafe },
@@ -77,10 +77,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
       usageMs: toMs(retention.usage_sec),
     },
     sessions: sessionsOf(raw),
-    leases: {
-      ttlMs: toMs(leases.ttl_sec),
-      gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
-    },
+    leases: leasesOf(raw),
     gateway: {
       ...parseBindAddress(gateway.bind_addr)!,
       allowedHosts: splitList(gateway.allowed_hosts).map((name) => name.toLowerCase()),
@@ -97,6 +94,11 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     log: { level: log.level },
   };
 }
+
+const leasesOf = ({ leases }: RawConfig) => ({
+  ttlMs: toMs(leases.ttl_sec),
+  gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
+});
 
 const sessionsOf = ({ sessions, orchestrator: { retention } }: RawConfig) => ({
   archiveAfterMs: toMs(sessions.archive_after_sec),

@@ -12,12 +12,11 @@ import { keyLimits, limitsOf } from '../core/admission/quota.ts';
 import { mayBeErased } from '../core/attempts/ending.ts';
 import { waitStateOf } from '../core/attempts/waiting.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import { isScopeOf, scopes } from '../core/limits/limit.ts';
+import { isScopeOf } from '../core/limits/limit.ts';
 import { pricesOf } from '../core/money/prices.ts';
 import type { HistoryQuery, Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
-import { backendLeaseId } from '../core/state/leases.ts';
 import { startHints } from '../core/workers/forecast.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -35,6 +34,7 @@ import type { PriceSpec } from '../model/price.ts';
 import { DEFAULT_TENANT, type ModelRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
+import { backendViews } from './backend-views.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
@@ -54,7 +54,7 @@ import { SessionReads } from './session-reads.ts';
 import { type StatusView, statusView } from './status.ts';
 import { UsageReads } from './usage.ts';
 import { viewOf, viewOfBundle } from './view.ts';
-import { backendView, leaseView, type ModelName, modelNames, modelView, poolView } from './views.ts';
+import { leaseView, type ModelName, modelNames, modelView, poolView } from './views.ts';
 import { whenDurable } from './when-durable.ts';
 
 const checkList = checker(ListRequest);
@@ -301,17 +301,7 @@ export class Reads {
 
   /** Synchronous: the backends describe themselves, which is not stored. */
   backends(): BackendView[] {
-    const problems = new Map(this.#parts.divergence.found.map(({ backend, what }) => [backend, what]));
-    const { state, queue } = this.#parts.engine;
-    return [...queue.fleet.backends.values()].map((backend) => {
-      const { name } = backend.info;
-      const node = state.leases.get(backendLeaseId(name))?.record.agent;
-      const away = backend.away
-        ? `attempts are open on it at node "${node}", which does not lead`
-        : undefined;
-      const { paused } = state.tables.spent.get(scopes.seat(name)) ?? {};
-      return backendView(backend, { problem: problems.get(name) ?? away, paused });
-    });
+    return backendViews(this.#parts.engine, this.#parts.divergence.found);
   }
 
   /** Synchronous: some backend knows another copy of this store. */

@@ -1,5 +1,5 @@
 /** Looks at the metrics of triggers every second, and changes the mode where one is due. It never leads the way back. */
-import { type Samples, Triggers } from '../../core/governance/triggers.ts';
+
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { LoopDelayMeter } from '../../kit/process/loop-delay.ts';
@@ -7,6 +7,7 @@ import { Service } from '../../kit/service.ts';
 import { ESCALATIONS, type Trigger } from '../../model/governance.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import type { Activity } from './activity.ts';
+import { type Samples, Triggers } from './triggers.ts';
 
 const INTERVAL_MS = 1000;
 

@@ -19,7 +19,8 @@ export const governance: Command = {
   usage: usageOf({
     call: 'governance | governance set MODE --why TEXT [OPTIONS]',
     about: `Shows the mode, what it allows, the rules, and the last broken ones.
-set changes the mode: ${MODES.join(', ')}. In LOCKDOWN nothing starts. The way back leads over RECOVERY.`,
+set changes the mode: ${MODES.join(', ')}.
+In LOCKDOWN nothing starts. The way back leads over RECOVERY.`,
     options,
     examples: ['orchd governance', 'orchd governance set LOCKDOWN --why "a tool deletes files"'],
   }),

@@ -1,6 +1,6 @@
 /**
  * The gate that every job passes twice: at its admission and again at each claim. It is pure: the rules, the mode and the
- * job decide, and nothing else.
+ * job decide, and nothing else (docs/decisions/0039).
  *
  * G1  Deny wins: over an approval that is asked for, and over one that was given.
  * G2  A call has at most the rights of every agent above it.

@@ -1,5 +1,6 @@
 /** The mode that is in force, and the gate that every job passes. */
 import {
+  DEFAULT_POLICY,
   GOVERNANCE_ID,
   type GovernancePolicy,
   type GovernanceRecord,
@@ -21,8 +22,8 @@ export class Governance {
   readonly gate: GovernanceGate;
   readonly #table: ModeTable;
 
-  constructor(policy: GovernancePolicy, table: ModeTable) {
-    this.gate = new GovernanceGate(policy);
+  constructor(policy: GovernancePolicy | undefined, table: ModeTable) {
+    this.gate = new GovernanceGate(policy ?? DEFAULT_POLICY);
     this.#table = table;
   }
 

@@ -10,7 +10,6 @@
  */
 
 import { IndexedHeap } from '../../kit/indexed-heap.ts';
-import { DEFAULT_POLICY } from '../../model/governance.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AttemptRecord, JobRecord } from '../../model/records.ts';
 import {
@@ -104,8 +103,6 @@ export class State {
     module: new Table(),
     governance: new Table(),
   };
-  /** The mode, and the gate that every job passes. */
-  readonly governance: Governance;
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();
   /** Where `reserveLive` of admission/ goes on: the jobs from here on may lack a reservation. Undefined: from the first. */
@@ -145,12 +142,13 @@ export class State {
   /** All jobs in memory in order of admission. */
   readonly admitted = new AdmissionOrder(this.#isHere);
   readonly #settings: StateSettings;
+  readonly governance: Governance;
   readonly #follower: StateFollower;
 
   constructor(settings: StateSettings, follower: StateFollower = NO_FOLLOWER) {
     this.#settings = settings;
     this.#follower = follower;
-    this.governance = new Governance(settings.governance ?? DEFAULT_POLICY, this.tables.governance);
+    this.governance = new Governance(settings.governance, this.tables.governance);
   }
 
   /** Applies one change. Returns the job that it belongs to, if any. */
