@@ -1,5 +1,5 @@
 /**
- * Jobs that wait for the backend that holds their conversation, although another one is free.
+ * Jobs that wait for the backend that holds their conversation, although another one is free (docs/decisions/0038).
  *
  * K1  A job is here or in a lane or at a gate, never in two of them.
  * K2  Every job here leaves by one of three ways: its backend takes it, its time is over, or its backend cannot be used
