@@ -2,7 +2,7 @@
  * Keeps conversations on the backends that have heard them (FANO-7). A backend with a cache of a conversation is preferred
  * while it is free. One with a thread of its own is also waited for: whoever goes on elsewhere has to send everything
  * again, which costs `price` mean service times. A job waits while the predicted wait is below that, and in all no longer
- * than that; then it goes anywhere.
+ * than that; then it goes anywhere (docs/decisions/0038).
  */
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { Holder, Queue } from '../queue/queue.ts';
