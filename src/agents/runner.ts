@@ -16,14 +16,8 @@ import { beginRun } from './begin-run.ts';
 import { endedCall, refusedCall, withCosts } from './ended-call.ts';
 import { keptRun, MESSAGES, runIn } from './kept-run.ts';
 import { beginFork } from './replay/begin-fork.ts';
-import {
-  type DecisionFacts,
-  leftAfter,
-  NotedTools,
-  recordOf,
-  type UsedBudget,
-  withInput,
-} from './replay/decision-input.ts';
+import { type DecisionFacts, leftAfter, NotedTools, recordOf, withInput } from './replay/decision-input.ts';
+import type { UsedBudget } from './replay/run-record.ts';
 import { type Advanced, advance, type KeptResult, type RunOf, resultOf } from './run.ts';
 import { type ChatMessage, type EndedCall, fail, type RunState } from './run-state.ts';
 

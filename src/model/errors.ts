@@ -146,12 +146,7 @@ export const ERRORS = {
     'The job is not in a state that allows this.',
     'Read its state and choose an action that is allowed in it.',
   ),
-  RUN_GONE: entry(
-    410,
-    false,
-    'What the run was asked, or what its calls returned, is no longer kept.',
-    'Replay and fork runs before they are purged and while their sessions exist; `orchd replay RUN --save FILE` keeps one for good.',
-  ),
+  RUN_GONE: entry(410, false, 'The texts of the run are gone.', '`orchd replay RUN --save FILE` keeps runs.'),
   CANCELLED: entry(499, false, 'The job was cancelled.', 'Submit it again if it is still wanted.'),
   DEADLINE_EXCEEDED: entry(
     504,

@@ -2,6 +2,7 @@
 import type { Body } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
+import type { AskRecord, JobRecord } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
 
 export interface RecordedJob {
@@ -13,13 +14,22 @@ export interface RecordedJob {
   readonly isGone: boolean;
 }
 
-interface JobBodies {
+/** A job with references to its bodies. */
+export interface FoundBodies {
+  readonly job: JobView;
   readonly payload: Body;
   readonly result: Body | undefined;
+  /** What it goes on with after its last wait; undefined for a job that has succeeded. */
   readonly state: Body | undefined;
 }
 
-export async function recordedJob(bodies: Bodies, job: JobView, of: JobBodies): Promise<RecordedJob> {
+export const bodiesIn = (
+  { ask, job }: { readonly ask: AskRecord; readonly job: JobRecord },
+  state: Body | undefined,
+): Omit<FoundBodies, 'job'> => ({ payload: ask.payload, result: job.result, state });
+
+export async function recordedJob(bodies: Bodies, of: FoundBodies): Promise<RecordedJob> {
+  const { job } = of;
   const [payload, result, state] = await Promise.all([
     bodyValue(bodies, of.payload),
     bodyValue(bodies, of.result),

@@ -7,9 +7,10 @@ import type { RecordedJob } from '../../runtime/recorded-job.ts';
 import { runIn } from '../kept-run.ts';
 import { type KeptResult, shownResult } from '../run.ts';
 import { type ChatMessage, newRun } from '../run-state.ts';
-import { type RunRecord, recordOf } from './decision-input.ts';
+import { recordOf } from './decision-input.ts';
 import { takenState } from './fork.ts';
 import type { RecordedCall, RecordedHead, RunRecords } from './recorded-run.ts';
+import type { RunRecord } from './run-record.ts';
 
 /** Throws NOT_FOUND for a job that there is not. */
 export type ReadRecorded = (jobId: string) => Promise<RecordedJob>;
