@@ -11,6 +11,7 @@ import { type AgentDefinition, type RunBudget, RunRequest } from '../model/agent
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { runLabelText } from '../model/run-jobs.ts';
+import type { KnownLists } from '../runtime/body-values.ts';
 import type { RecordedJob } from '../runtime/recorded-job.ts';
 import { beginRun } from './begin-run.ts';
 import { endedCall, refusedCall, withCosts } from './ended-call.ts';
@@ -33,7 +34,7 @@ export interface RunnerParts {
   /** The messages of a session; none for one that has none. */
   readonly conversation: (session: string, tenant: string) => Promise<readonly ChatMessage[]>;
   /** A job with everything that is stored of it. Throws NOT_FOUND for one that is no longer kept. */
-  readonly recorded: (id: string, tenant: string) => Promise<RecordedJob>;
+  readonly recorded: (id: string, tenant: string, known: KnownLists) => Promise<RecordedJob>;
   readonly clock: Pick<Clock, 'now'>;
   readonly logger: Logger | undefined;
 }
@@ -91,8 +92,13 @@ export class AgentRunner {
   async #begin(payload: unknown, { tenant, sessionId }: FunctionContext): Promise<RunState> {
     const request = checkRequest(payload);
     const { recorded } = this.#parts;
+    const known: KnownLists = new Map();
     if (request.fork)
-      return beginFork({ read: (id) => recorded(id, tenant), agent: this.#parts.agent }, request, sessionId);
+      return beginFork(
+        { read: (id) => recorded(id, tenant, known), agent: this.#parts.agent },
+        request,
+        sessionId,
+      );
     const agent = this.#parts.agent(request.agent);
     const conversation = sessionId === undefined ? [] : await this.#parts.conversation(sessionId, tenant);
     return beginRun(agent, request, conversation);

@@ -27,10 +27,10 @@ export const runReplayRoutes = (parts: ReplayParts): readonly Route[] => [
   forkRoute(parts),
 ];
 
-const reader =
-  (orchestrator: Orchestrator, { identity: { tenant } }: Call): ReadRecorded =>
-  (id) =>
-    orchestrator.reads.recordedJob(id, tenant);
+function reader(orchestrator: Orchestrator, { identity: { tenant } }: Call): ReadRecorded {
+  const known = new Map();
+  return (id) => orchestrator.reads.recordedJob(id, tenant, known);
+}
 
 const replayRoute = ({ orchestrator, agents, env }: ReplayParts): Route =>
   route({

@@ -36,6 +36,7 @@ import { DEFAULT_TENANT, type ModelRecord } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
 import type { Bodies } from './bodies.ts';
+import type { KnownLists } from './body-values.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
@@ -116,9 +117,9 @@ export class Reads {
     return { job, payload: await this.#text(shown), result: await this.#text(result) };
   }
 
-  /** A job with all its bodies as values, and what it goes on with after its last wait: what a run is replayed from. */
-  async recordedJob(jobId: string, tenant = DEFAULT_TENANT): Promise<RecordedJob> {
-    return recordedJob(this.#parts.bodies, await this.#found(jobId, tenant));
+  /** A job with all its bodies as values, for replay; `known` is shared by the reads of one run. */
+  async recordedJob(jobId: string, tenant: string, known: KnownLists = new Map()): Promise<RecordedJob> {
+    return recordedJob(this.#parts.bodies, await this.#found(jobId, tenant), known);
   }
 
   /** A job with its result as text, for answers that are sent as text. */
@@ -389,8 +390,7 @@ export class Reads {
   }
 
   async #text(body: Body | undefined): Promise<BodyText | undefined> {
-    if (body === undefined) return undefined;
-    return this.#parts.bodies.large.valueOf(body) ?? this.#parts.bodies.readable(body);
+    return body && (this.#parts.bodies.large.valueOf(body) ?? this.#parts.bodies.readable(body));
   }
 
   async #withValue(job: JobView, body: Body | undefined): Promise<JobView> {

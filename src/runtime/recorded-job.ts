@@ -4,6 +4,7 @@ import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import type { AskRecord, JobRecord } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
+import { bodyValue, type KnownLists } from './body-values.ts';
 
 export interface RecordedJob {
   /** With its payload and its result. */
@@ -28,12 +29,12 @@ export const bodiesIn = (
   state: Body | undefined,
 ): Omit<FoundBodies, 'job'> => ({ payload: ask.payload, result: job.result, state });
 
-export async function recordedJob(bodies: Bodies, of: FoundBodies): Promise<RecordedJob> {
+export async function recordedJob(bodies: Bodies, of: FoundBodies, known: KnownLists): Promise<RecordedJob> {
   const { job } = of;
   const [payload, result, state] = await Promise.all([
-    bodyValue(bodies, of.payload),
-    bodyValue(bodies, of.result),
-    bodyValue(bodies, of.state),
+    orGone(bodies, of.payload, known),
+    orGone(bodies, of.result, known),
+    orGone(bodies, of.state, known),
   ]);
   const isGone = payload === GONE || result === GONE || state === GONE;
   if (isGone) return { job, isGone };
@@ -47,11 +48,10 @@ export async function recordedJob(bodies: Bodies, of: FoundBodies): Promise<Reco
 const GONE = Symbol('gone');
 
 /** Throws errors that may pass. */
-async function bodyValue(bodies: Bodies, body: Body | undefined): Promise<unknown> {
+async function orGone(bodies: Bodies, body: Body | undefined, known: KnownLists): Promise<unknown> {
   if (body === undefined) return undefined;
   try {
-    const text = await bodies.readable(body);
-    return text === undefined ? GONE : JSON.parse(text);
+    return await bodyValue(bodies, body, known);
   } catch (error) {
     if (error instanceof OrchdError && !error.retriable) return GONE;
     throw error;
