@@ -266,6 +266,13 @@ const TARGETS: readonly Target[] = [
     'log and bodies of a run of 100 steps with results of 2 KiB ÷ what was said in it',
     plain(['long run, results of 2 KiB', 'ratio']),
   ),
+  ...['0.1', '2', '8'].map((kib) =>
+    atMost(
+      `replay of a run of 100 steps with results of ${kib} KiB, with all reads: ms`,
+      50,
+      plain([`replay, results of ${kib} KiB`, 'fromStoreMs']),
+    ),
+  ),
   atMost('heap bytes per waiting run, without its queued call', 2048, (results) =>
     difference(['waiting runs', 'heapBytes'], ['waiting calls', 'heapBytes'])(results),
   ),

@@ -47,7 +47,10 @@ export async function measure({ folder, resultKib }: Args): Promise<Values> {
   await brain.indexed();
   const { timers } = realEnv();
   const turn = () => nextTurn(timers);
-  const load = (): Promise<RunRecords> => loadRun((id) => orchestrator.reads.recordedJob(id), runId);
+  const load = (): Promise<RunRecords> => {
+    const known = new Map();
+    return loadRun((id) => orchestrator.reads.recordedJob(id, 'default', known), runId);
+  };
   const file = JSON.stringify(await savedRun(await load()));
   const values = {
     fromStoreMs: await timeOf(async () => compare(await load(), turn)),

@@ -17,7 +17,7 @@ import { awaitApproval } from './approval.ts';
 import { COMMAND_BACKEND, type CommandPlace, commandBackend } from './command-backend.ts';
 import { outputCheck } from './output-check.ts';
 import { addedTools } from './replay/added-tools.ts';
-import type { RunRecord } from './replay/decision-input.ts';
+import type { RunRecord } from './replay/run-record.ts';
 import type { RunOf } from './run.ts';
 import type { ToolOffer } from './run-state.ts';
 import { AgentRunner, type RunnerParts } from './runner.ts';

@@ -10,7 +10,7 @@ import type { ErrorInfo } from '../model/errors.ts';
 import type { JobCost } from '../model/http/jobs.ts';
 import type { StepEvent, StepTags } from '../model/run-jobs.ts';
 import type { ToolCall } from '../model/worker-wire.ts';
-import type { DecisionInput } from './replay/decision-input.ts';
+import type { DecisionInput } from './replay/run-record.ts';
 import { mayMoveRun, type RunPhase } from './run-phases.ts';
 import { DATA_NOTE } from './steps/tool-messages.ts';
 

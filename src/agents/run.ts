@@ -1,6 +1,6 @@
 /** Drives a run from step to step until it waits for jobs or has ended. Pure: what it is given decides what it returns. */
 import type { JobCost } from '../model/http/jobs.ts';
-import type { RunRecord } from './replay/decision-input.ts';
+import type { RunRecord } from './replay/run-record.ts';
 import type { RunPhase } from './run-phases.ts';
 import type { ChildJob, EndedCall, RunState, Step, StepContext, StepNote } from './run-state.ts';
 import { init } from './steps/init.ts';

@@ -11,19 +11,14 @@ import { type AgentDefinition, type RunBudget, RunRequest } from '../model/agent
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { runLabelText } from '../model/run-jobs.ts';
+import type { KnownLists } from '../runtime/body-values.ts';
 import type { RecordedJob } from '../runtime/recorded-job.ts';
 import { beginRun } from './begin-run.ts';
 import { endedCall, refusedCall, withCosts } from './ended-call.ts';
 import { keptRun, MESSAGES, runIn } from './kept-run.ts';
 import { beginFork } from './replay/begin-fork.ts';
-import {
-  type DecisionFacts,
-  leftAfter,
-  NotedTools,
-  recordOf,
-  type UsedBudget,
-  withInput,
-} from './replay/decision-input.ts';
+import { type DecisionFacts, leftAfter, NotedTools, recordOf, withInput } from './replay/decision-input.ts';
+import type { UsedBudget } from './replay/run-record.ts';
 import { type Advanced, advance, type KeptResult, type RunOf, resultOf } from './run.ts';
 import { type ChatMessage, type EndedCall, fail, type RunState } from './run-state.ts';
 
@@ -39,7 +34,7 @@ export interface RunnerParts {
   /** The messages of a session; none for one that has none. */
   readonly conversation: (session: string, tenant: string) => Promise<readonly ChatMessage[]>;
   /** A job with everything that is stored of it. Throws NOT_FOUND for one that is no longer kept. */
-  readonly recorded: (id: string, tenant: string) => Promise<RecordedJob>;
+  readonly recorded: (id: string, tenant: string, known: KnownLists) => Promise<RecordedJob>;
   readonly clock: Pick<Clock, 'now'>;
   readonly logger: Logger | undefined;
 }
@@ -97,8 +92,13 @@ export class AgentRunner {
   async #begin(payload: unknown, { tenant, sessionId }: FunctionContext): Promise<RunState> {
     const request = checkRequest(payload);
     const { recorded } = this.#parts;
+    const known: KnownLists = new Map();
     if (request.fork)
-      return beginFork({ read: (id) => recorded(id, tenant), agent: this.#parts.agent }, request, sessionId);
+      return beginFork(
+        { read: (id) => recorded(id, tenant, known), agent: this.#parts.agent },
+        request,
+        sessionId,
+      );
     const agent = this.#parts.agent(request.agent);
     const conversation = sessionId === undefined ? [] : await this.#parts.conversation(sessionId, tenant);
     return beginRun(agent, request, conversation);

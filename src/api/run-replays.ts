@@ -2,9 +2,9 @@
 import type { Agents } from '../agents/agents.ts';
 import { smallerBudget } from '../agents/budget.ts';
 import { beginFork } from '../agents/replay/begin-fork.ts';
-import type { RunRecord } from '../agents/replay/decision-input.ts';
 import { loadRun, type ReadRecorded } from '../agents/replay/load.ts';
 import { type Against, replayReport } from '../agents/replay/replay-report.ts';
+import type { RunRecord } from '../agents/replay/run-record.ts';
 import { savedRun } from '../agents/replay/saved-run.ts';
 import { nextTurn } from '../kit/slices.ts';
 import type { AgentDefinition, RunRequest } from '../model/agent.ts';
@@ -27,10 +27,10 @@ export const runReplayRoutes = (parts: ReplayParts): readonly Route[] => [
   forkRoute(parts),
 ];
 
-const reader =
-  (orchestrator: Orchestrator, { identity: { tenant } }: Call): ReadRecorded =>
-  (id) =>
-    orchestrator.reads.recordedJob(id, tenant);
+function reader(orchestrator: Orchestrator, { identity: { tenant } }: Call): ReadRecorded {
+  const known = new Map();
+  return (id) => orchestrator.reads.recordedJob(id, tenant, known);
+}
 
 const replayRoute = ({ orchestrator, agents, env }: ReplayParts): Route =>
   route({
@@ -38,7 +38,7 @@ const replayRoute = ({ orchestrator, agents, env }: ReplayParts): Route =>
     tag: 'agents',
     method: 'POST',
     path: '/v2/runs/:id/replay',
-    role: 'read',
+    role: 'submit',
     summary:
       'Run the steps of a run again on what its calls returned, and compare; nothing is called or changed',
     body: ReplayRun,

@@ -6,7 +6,7 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 /** `of` is called when a run reads: the backends of a brain are made before the brain. */
 export const runReads = (of: () => Orchestrator): RunReads => ({
   job: (id, tenant) => of().getResult(id, tenant),
-  recorded: (id, tenant) => of().reads.recordedJob(id, tenant),
+  recorded: (id, tenant, known) => of().reads.recordedJob(id, tenant, known),
   conversation: async (session, tenant) =>
     (await of().reads.sessions.messages(tenant, session)) as readonly ChatMessage[],
 });

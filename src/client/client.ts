@@ -206,8 +206,7 @@ export class OrchdClient extends OperatorCalls {
 
   /** Replays a run with its own agent, with another one, or with the one that the server has now. Nothing is called. */
   replayRun(runId: string, agent?: ReplayRun['agent']): Promise<ReplayView> {
-    const body = agent === undefined ? {} : { agent };
-    return this.call('POST', `/v2/runs/${encodeURIComponent(runId)}/replay`, body);
+    return this.call('POST', `/v2/runs/${encodeURIComponent(runId)}/replay`, { ...(agent && { agent }) });
   }
 
   /** The record of a run: everything that a replay of it needs. */

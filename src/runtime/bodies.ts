@@ -146,6 +146,19 @@ export class Bodies {
   }
 
   /**
+   * The texts of a composed body and the stored lists between them, in order; undefined for one that is not composed. Throws
+   * as `read` does.
+   */
+  async opened(body: Body): Promise<readonly (string | BlobPart)[] | undefined> {
+    const found = await this.composition(body);
+    if (!found) return undefined;
+    const rest = await this.seals.open(found.rest);
+    const isList = (part: Part): part is BlobPart => typeof part === 'object' && !isSlice(part);
+    const parts = found.parts.map((part) => (isList(part) ? part : this.#partText(part)));
+    return [...(await Promise.all(parts)), rest];
+  }
+
+  /**
    * Throws a permanent error only if the blob is damaged or missing, or its session was deleted; any other failure is
    * STORE_BUSY, which is retriable.
    */

@@ -25,6 +25,7 @@ const WAITING: Readonly<Record<string, (reads: Reads) => Promise<unknown>>> = {
   job: (reads) => reads.job('j'),
   jobState: (reads) => reads.jobState('j'),
   jobWithValue: (reads) => reads.jobWithValue('j'),
+  recordedJob: (reads) => reads.recordedJob('j', DEFAULT_TENANT),
   jobWithResult: (reads) => reads.jobWithResult('j'),
   jobWithBodies: (reads) => reads.jobWithBodies('j', 'default', undefined),
   jobs: (reads) => reads.jobs(),

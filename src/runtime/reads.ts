@@ -36,6 +36,7 @@ import { isTerminal, type JobState } from '../model/states.ts';
 import { ListRequest } from '../model/submit.ts';
 import { backendViews } from './backend-views.ts';
 import type { Bodies } from './bodies.ts';
+import type { KnownLists } from './body-values.ts';
 import type { BrainClock } from './brain-clock.ts';
 import type { Divergence } from './divergence.ts';
 import { type Figures, figuresOf } from './figures.ts';
@@ -45,7 +46,7 @@ import { type LeftWork, leftWork } from './left-work.ts';
 import { findJobs, type ListingParts, listJobs, type FoundJob as StoredJob } from './listing.ts';
 import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
-import { type RecordedJob, recordedJob } from './recorded-job.ts';
+import { bodiesIn, type FoundBodies, type RecordedJob, recordedJob } from './recorded-job.ts';
 import { routeView } from './route-view.ts';
 import { ScheduleReads } from './schedule-reads.ts';
 import { withErrors } from './sealed-errors.ts';
@@ -76,14 +77,6 @@ export interface ReadsParts {
 export interface QueuePosition {
   readonly position: number | undefined;
   readonly predictedStartMs: number | undefined;
-}
-
-interface FoundJob {
-  readonly job: JobView;
-  readonly payload: Body;
-  readonly result: Body | undefined;
-  /** What it goes on with after its last wait; undefined for a job that has succeeded. */
-  readonly state: Body | undefined;
 }
 
 export class Reads {
@@ -124,10 +117,9 @@ export class Reads {
     return { job, payload: await this.#text(shown), result: await this.#text(result) };
   }
 
-  /** A job with all its bodies as values, and what it goes on with after its last wait: what a run is replayed from. */
-  async recordedJob(jobId: string, tenant = DEFAULT_TENANT): Promise<RecordedJob> {
-    const { job, payload, result, state } = await this.#found(jobId, tenant);
-    return recordedJob(this.#parts.bodies, job, { payload, result, state });
+  /** A job with all its bodies as values, for replay; `known` is shared by the reads of one run. */
+  async recordedJob(jobId: string, tenant: string, known: KnownLists = new Map()): Promise<RecordedJob> {
+    return recordedJob(this.#parts.bodies, await this.#found(jobId, tenant), known);
   }
 
   /** A job with its result as text, for answers that are sent as text. */
@@ -357,8 +349,7 @@ export class Reads {
 
   #waiting(uid: string): JobEntry | undefined {
     const entry = this.#parts.engine.state.jobs.get(uid);
-    const isDurablyQueued = entry?.job.state === 'queued' && entry.seq <= this.#parts.loop.durableSeq;
-    return isDurablyQueued ? entry : undefined;
+    return entry?.job.state === 'queued' && entry.seq <= this.#parts.loop.durableSeq ? entry : undefined;
   }
 
   #whenDurable<T>(value: T | Promise<T>): Promise<T> {
@@ -366,22 +357,20 @@ export class Reads {
   }
 
   /** A job from memory, once that is durable, or from the history. */
-  async #found(jobId: string, tenant: string): Promise<FoundJob> {
+  async #found(jobId: string, tenant: string): Promise<FoundBodies> {
     const { engine, loop, store } = this.#parts;
     const uid = uidFor(tenant, jobId);
     const entry = engine.state.jobs.get(uid);
     if (entry) {
-      const state = waitStateOf(engine.state, entry);
-      const { result } = entry.job;
-      const found = { view: this.entryNow(entry), payload: entry.ask.payload, result, state };
-      const job = await withErrors(this.#parts.bodies.seals, found.view, entry);
+      const bodies = bodiesIn(entry, waitStateOf(engine.state, entry));
+      const job = await withErrors(this.#parts.bodies.seals, this.entryNow(entry), entry);
       await loop.durable(entry.seq);
-      return { ...found, job };
+      return { ...bodies, job };
     }
     const bundle = await store.history.get(uid);
     if (!bundle) throw new OrchdError('NOT_FOUND', `there is no job "${jobId}"`);
     const job = await withErrors(this.#parts.bodies.seals, viewOfBundle(bundle), bundle);
-    return { job, payload: bundle.ask.payload, result: bundle.job.result, state: bundle.job.wait?.state };
+    return { ...bodiesIn(bundle, bundle.job.wait?.state), job };
   }
 
   /** Whether the session of a job that has ended was deleted. A small body tells it without a read of a blob. */
@@ -391,8 +380,7 @@ export class Reads {
   }
 
   async #text(body: Body | undefined): Promise<BodyText | undefined> {
-    if (body === undefined) return undefined;
-    return this.#parts.bodies.large.valueOf(body) ?? this.#parts.bodies.readable(body);
+    return body && (this.#parts.bodies.large.valueOf(body) ?? this.#parts.bodies.readable(body));
   }
 
   async #withValue(job: JobView, body: Body | undefined): Promise<JobView> {

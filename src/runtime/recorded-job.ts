@@ -2,7 +2,9 @@
 import type { Body } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
+import type { AskRecord, JobRecord } from '../model/records.ts';
 import type { Bodies } from './bodies.ts';
+import { bodyValue, type KnownLists } from './body-values.ts';
 
 export interface RecordedJob {
   /** With its payload and its result. */
@@ -13,17 +15,26 @@ export interface RecordedJob {
   readonly isGone: boolean;
 }
 
-interface JobBodies {
+/** A job with references to its bodies. */
+export interface FoundBodies {
+  readonly job: JobView;
   readonly payload: Body;
   readonly result: Body | undefined;
+  /** What it goes on with after its last wait; undefined for a job that has succeeded. */
   readonly state: Body | undefined;
 }
 
-export async function recordedJob(bodies: Bodies, job: JobView, of: JobBodies): Promise<RecordedJob> {
+export const bodiesIn = (
+  { ask, job }: { readonly ask: AskRecord; readonly job: JobRecord },
+  state: Body | undefined,
+): Omit<FoundBodies, 'job'> => ({ payload: ask.payload, result: job.result, state });
+
+export async function recordedJob(bodies: Bodies, of: FoundBodies, known: KnownLists): Promise<RecordedJob> {
+  const { job } = of;
   const [payload, result, state] = await Promise.all([
-    bodyValue(bodies, of.payload),
-    bodyValue(bodies, of.result),
-    bodyValue(bodies, of.state),
+    orGone(bodies, of.payload, known),
+    orGone(bodies, of.result, known),
+    orGone(bodies, of.state, known),
   ]);
   const isGone = payload === GONE || result === GONE || state === GONE;
   if (isGone) return { job, isGone };
@@ -37,11 +48,10 @@ export async function recordedJob(bodies: Bodies, job: JobView, of: JobBodies): 
 const GONE = Symbol('gone');
 
 /** Throws errors that may pass. */
-async function bodyValue(bodies: Bodies, body: Body | undefined): Promise<unknown> {
+async function orGone(bodies: Bodies, body: Body | undefined, known: KnownLists): Promise<unknown> {
   if (body === undefined) return undefined;
   try {
-    const text = await bodies.readable(body);
-    return text === undefined ? GONE : JSON.parse(text);
+    return await bodyValue(bodies, body, known);
   } catch (error) {
     if (error instanceof OrchdError && !error.retriable) return GONE;
     throw error;

@@ -87,7 +87,7 @@ async function problems(brain: Orchestrator, folders: Folders): Promise<string[]
   const { reply, error } = (result ?? {}) as Partial<RunResult>;
   if (reply !== REPLY || error !== null)
     found.push(`the run is ${state}, and says ${JSON.stringify(result)}`);
-  const records = await loadRun((id) => brain.reads.recordedJob(id), RUN);
+  const records = await loadRun((id) => brain.reads.recordedJob(id, 'default'), RUN);
   const { equal, difference } = await replayReport(records, { is: 'recorded' });
   if (!equal) found.push(`the replay of the run differs: ${difference?.text}`);
   return found;

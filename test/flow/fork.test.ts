@@ -183,6 +183,9 @@ describe('a fork', () => {
     await origin(place);
     // In step 5 of the origin, the call is made that was allowed in step 4.
     await fork(place.brain, { step: 5, run_id: 'f' });
+    const stateNow = async (): Promise<string> => (await call(place.brain, 'GET', '/v2/runs/f')).body.state;
+    while (!/awaiting_approval|completed|failed/.test(await stateNow()));
+    assert.equal(await stateNow(), 'awaiting_approval');
     await within(allow(place, 'f.1.0'));
     await within(place.brain.orchestrator.wait('f'));
     assert.deepEqual(place.made.slice(1), ['send r.5.0', 'send f.2.0']);
@@ -211,6 +214,25 @@ describe('a fork', () => {
       assert.equal((await call(brain, 'POST', '/v2/runs/f/replay', {})).body.error.code, 'RUN_GONE');
     },
   );
+
+  test('of the run of another tenant is 404, as are its record and its replay', async (t) => {
+    const { brain, asked } = await site(t);
+    const caller = { tenant: 'lab', submittedBy: 'ada', principal: 'ada' };
+    const payload = { agent: 'clerk', input: 'Send order 7.' };
+    await brain.orchestrator.submit({ job_id: 'r', type: 'agent', payload }, caller as never);
+    while (asked.size < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    for (const [method, path, body] of [
+      ['POST', 'fork', { step: 1, run_id: 'f' }],
+      ['POST', 'replay', {}],
+      ['GET', 'record', undefined],
+    ] as const)
+      assert.equal((await call(brain, method, `/v2/runs/r/${path}`, body)).status, 404, path);
+    // Nor can a fork be made of it in another way.
+    const stolen = { agent: 'clerk', fork: { run: 'r', step: 1 } };
+    await brain.orchestrator.submit({ job_id: 'f', type: 'agent', payload: stolen });
+    const { state, error } = await within(brain.orchestrator.wait('f'));
+    assert.deepEqual([state, error?.code], ['dead', 'NOT_FOUND']);
+  });
 
   test('is refused with a clear code, and nothing starts', async (t) => {
     const place = await site(t);

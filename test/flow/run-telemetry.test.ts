@@ -186,7 +186,7 @@ describe('telemetry of a run', () => {
       await within(approve(brain, 'r.3.1'));
       await within(brain.orchestrator.wait('r'));
       const lines = linesOf(brain);
-      const records = await loadRun((id) => brain.orchestrator.reads.recordedJob(id), 'r');
+      const records = await loadRun((id) => brain.orchestrator.reads.recordedJob(id, 'default'), 'r');
       const phases: string[] = [];
       for await (const { advanced } of decisionsOf(records, records.head.record)) {
         const [from, ...entered] = advanced.phases;

@@ -156,6 +156,9 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
   'POST /v2/runs/:id/approve': [
     { path: '/v2/runs/done/approve', body: { call_id: 'done', approve: true }, status: 404 },
   ],
+  'POST /v2/runs/:id/replay': [{ path: '/v2/runs/done/replay', body: {}, status: 404 }],
+  'GET /v2/runs/:id/record': [{ path: '/v2/runs/done/record', status: 404 }],
+  'POST /v2/runs/:id/fork': [{ path: '/v2/runs/done/fork', body: { step: 1 }, status: 404 }],
   'POST /v2/batches': [{ body: { batch_id: 'b', name: 'mine' }, status: 200, answer: /"jobs":0/ }],
   'GET /v2/batches': [{ status: 200, answer: /"name":"mine"/ }],
   'GET /v2/batches/:id': [{ path: '/v2/batches/b', status: 200, answer: /"jobs":0/ }],

@@ -2,7 +2,8 @@
 import type { AgentConfig } from '../../config/agents.ts';
 import { agentToolSet, offerOf, type ToolSources } from '../agent-tools.ts';
 import type { ToolOffer } from '../run-state.ts';
-import { lastTools, type RunRecord } from './decision-input.ts';
+import { lastTools } from './decision-input.ts';
+import type { RunRecord } from './run-record.ts';
 
 /**
  * The tools of an agent that the run did not have; undefined where there are none. Throws INVALID_PARAMS for tools that

@@ -1,7 +1,7 @@
 /** Compares the jobs that a step has asked for with those that it asks for when it is run again. */
 import type { RunResult } from '../run.ts';
 import type { ChildJob } from '../run-state.ts';
-import { type Difference, firstDifference } from './difference.ts';
+import { type Difference, type EqualPairs, firstDifference } from './difference.ts';
 import type { RecordedCall } from './recorded-run.ts';
 
 /** What one step differs in. */
@@ -23,6 +23,7 @@ export interface ComparedStep {
   readonly asked: readonly ChildJob[];
   /** The model that the run asked for by this name, before a route or an alias was resolved. */
   readonly modelOf: (call: RecordedCall) => string | undefined;
+  readonly equal: EqualPairs;
 }
 
 /** Undefined where the step asks for the same. */
@@ -47,11 +48,8 @@ export function stepDifference(compared: ComparedStep): StepDifference | undefin
   }
   for (const job of calls) {
     const call = known.get(job.job_id) as RecordedCall;
-    const found = firstDifference(
-      comparable(call, compared.modelOf(call)),
-      comparable(job, modelOf(job)),
-      '',
-    );
+    const recordedCall = comparable(call, compared.modelOf(call));
+    const found = firstDifference(recordedCall, comparable(job, modelOf(job)), '', compared.equal);
     if (found) return different(found, differenceText(found, [call.payload, job['payload']]), call.job_id);
   }
   return undefined;

@@ -7,64 +7,10 @@
  * D2  Only what is not as it was before is noted: a run without budgets, refusals and changes of its tools has one entry.
  */
 import { stableHash } from '../../kit/hash.ts';
-import type { AgentDefinition, RunBudget } from '../../model/agent.ts';
-import type { RefusedChild } from '../../model/waiting.ts';
+import type { RunBudget } from '../../model/agent.ts';
 import { leftOf } from '../budget.ts';
 import type { BudgetLeft, EndedCall, RunState, ToolOffer } from '../run-state.ts';
-
-/** What was used when the decision was made, of what the budget of the run limits. */
-export interface UsedBudget {
-  readonly tokens?: number;
-  readonly cost?: number;
-  /** The milliseconds since the submit of the run. */
-  readonly ms?: number;
-}
-
-/** A tool that the run had, as far as steps ask for it; models are told its definition in the payloads of their calls. */
-export interface ToolFacts {
-  readonly name: string;
-  readonly effect: ReturnType<ToolOffer['effectOf']>;
-  readonly category: string;
-  readonly timeoutMs: number;
-  readonly needsApproval: boolean;
-  readonly backend: ReturnType<ToolOffer['backendOf']>;
-  readonly outputBytes?: number;
-}
-
-/** Arguments of a model that the tool did not accept. */
-export interface BadArguments {
-  readonly tool: string;
-  /** The hash of the text of the arguments. */
-  readonly hash: string;
-  readonly message: string;
-}
-
-export interface DecisionInput {
-  /** The number of the decision in its run, from 0. */
-  readonly n: number;
-  readonly used?: UsedBudget;
-  /** The jobs that the decision before asked for and that were not admitted. */
-  readonly refused?: readonly RefusedChild[];
-  /** The jobs that had ended, and were no longer kept. */
-  readonly gone?: readonly string[];
-  /** The tools, where they are not those of the decision before. */
-  readonly tools?: readonly ToolFacts[];
-  readonly badArguments?: readonly BadArguments[];
-}
-
-/** What a run keeps of itself for replay, in its state and in its result. */
-export interface RunRecord {
-  readonly v: 1;
-  /** The definition with which the run began. */
-  readonly agent: AgentDefinition;
-  /** The number of messages that its session had when the run began. */
-  readonly heard: number;
-  /** The number of decisions that the run has made. */
-  readonly decisions: number;
-  readonly inputs: readonly DecisionInput[];
-  /** The decision after these has thrown, which is a defect of orchd and has ended the run. */
-  readonly hasDefect?: boolean;
-}
+import type { BadArguments, DecisionInput, RunRecord, ToolFacts, UsedBudget } from './run-record.ts';
 
 /** Undefined for a run that began in a version that noted nothing. */
 export function recordOf({ agent, heard, decisions, inputs }: RunState): RunRecord | undefined {

@@ -12,10 +12,11 @@ import { endedCall, refusedCall, withCosts } from '../ended-call.ts';
 import { outputCheck } from '../output-check.ts';
 import { type Advanced, advance, type RunOf } from '../run.ts';
 import type { ChildJob, EndedCall, RunState, ToolOffer } from '../run-state.ts';
-import { type DecisionInput, leftAfter, type UsedBudget } from './decision-input.ts';
+import { leftAfter } from './decision-input.ts';
 import { forkedRun } from './fork-state.ts';
 import type { RecordedCall, RunRecords } from './recorded-run.ts';
 import { replayedTools, ToldTools } from './replayed-tools.ts';
+import type { DecisionInput, UsedBudget } from './run-record.ts';
 
 /** The agent whose steps are run. */
 export interface ReplayAgent {

@@ -10,11 +10,24 @@ export interface Difference {
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Objects that were found equal: the messages of a run are in all its later calls, and compared once. */
+export type EqualPairs = WeakMap<object, object>;
+
 /** The first difference of two JSON values; undefined for equal ones. The order of fields and absent ones do not count. */
-export function firstDifference(recorded: unknown, replayed: unknown, field: string): Difference | undefined {
+export function firstDifference(
+  recorded: unknown,
+  replayed: unknown,
+  field: string,
+  equal: EqualPairs = new WeakMap(),
+): Difference | undefined {
   if (recorded === replayed) return undefined;
-  if (Array.isArray(recorded) && Array.isArray(replayed)) return inLists(recorded, replayed, field);
-  if (isFields(recorded) && isFields(replayed)) return inFields(recorded, replayed, field);
+  if (Array.isArray(recorded) && Array.isArray(replayed)) return inLists(recorded, replayed, field, equal);
+  if (isFields(recorded) && isFields(replayed)) {
+    if (equal.get(recorded) === replayed) return undefined;
+    const found = inFields(recorded, replayed, field, equal);
+    if (!found) equal.set(recorded, replayed);
+    return found;
+  }
   if (typeof recorded === 'string' && typeof replayed === 'string') return inTexts(recorded, replayed, field);
   return { field, recorded: shown(recorded), replayed: shown(replayed) };
 }
@@ -26,18 +39,29 @@ function inLists(
   recorded: readonly unknown[],
   replayed: readonly unknown[],
   field: string,
+  equal: EqualPairs,
 ): Difference | undefined {
   const most = Math.max(recorded.length, replayed.length);
   for (let at = 0; at < most; at++) {
-    const found = firstDifference(recorded[at], replayed[at], `${field}[${at}]`);
+    const found = firstDifference(recorded[at], replayed[at], `${field}[${at}]`, equal);
     if (found) return found;
   }
   return undefined;
 }
 
-function inFields(recorded: Fields, replayed: Fields, field: string): Difference | undefined {
+function inFields(
+  recorded: Fields,
+  replayed: Fields,
+  field: string,
+  equal: EqualPairs,
+): Difference | undefined {
   for (const name of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
-    const found = firstDifference(recorded[name], replayed[name], field === '' ? name : `${field}.${name}`);
+    const found = firstDifference(
+      recorded[name],
+      replayed[name],
+      field === '' ? name : `${field}.${name}`,
+      equal,
+    );
     if (found) return found;
   }
   return undefined;

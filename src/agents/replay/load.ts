@@ -6,10 +6,11 @@ import { isModelCall, RUN_TYPE } from '../../model/run-jobs.ts';
 import type { RecordedJob } from '../../runtime/recorded-job.ts';
 import { runIn } from '../kept-run.ts';
 import { type KeptResult, shownResult } from '../run.ts';
-import { type ChatMessage, newRun } from '../run-state.ts';
-import { type RunRecord, recordOf } from './decision-input.ts';
+import { type ChatMessage, newRun, type StepNote } from '../run-state.ts';
+import { recordOf } from './decision-input.ts';
 import { takenState } from './fork.ts';
 import type { RecordedCall, RecordedHead, RunRecords } from './recorded-run.ts';
+import type { RunRecord } from './run-record.ts';
 
 /** Throws NOT_FOUND for a job that there is not. */
 export type ReadRecorded = (jobId: string) => Promise<RecordedJob>;
@@ -29,7 +30,8 @@ export async function loadRun(read: ReadRecorded, runId: string, depth = 0): Pro
   if (!kept && !waited) throw new OrchdError('ILLEGAL_STATE', `run "${runId}" has made no step yet`);
   const record = kept ? kept.record : waited && recordOf(waited);
   if (!record) throw gone(`run "${runId}" began in a version of orchd that kept no record of its decisions`);
-  const calls = callsOf(read);
+  const steps = kept?.steps ?? waited?.steps ?? [];
+  const calls = callsOf(read, steps);
   const request = checkRequest(job.payload);
   const { fork } = request;
   if (fork && depth >= MAX_FORKS)
@@ -47,7 +49,7 @@ export async function loadRun(read: ReadRecorded, runId: string, depth = 0): Pro
     record,
     conversation: await conversationOf(job.job_id, record, calls),
     ...(taken && { taken }),
-    steps: kept?.steps ?? waited?.steps ?? [],
+    steps,
     ...(kept && { result: shownResult(kept) }),
   };
   return { head, calls };
@@ -55,10 +57,28 @@ export async function loadRun(read: ReadRecorded, runId: string, depth = 0): Pro
 
 const gone = (message: string): OrchdError => new OrchdError('RUN_GONE', message);
 
-const callsOf =
-  (read: ReadRecorded): RunRecords['calls'] =>
-  (ids) =>
-    Promise.all(ids.map((id) => callOf(read, id)));
+/** Calls that are read before they are asked for: a replay asks for them in this order, one step after the other. */
+const READ_AHEAD = 16;
+
+function callsOf(read: ReadRecorded, steps: readonly StepNote[]): RunRecords['calls'] {
+  const order = steps.flatMap(({ job_id: id }) => (id === undefined ? [] : [id]));
+  const places = new Map(order.map((id, at) => [id, at]));
+  const begun = new Map<string, Promise<RecordedCall | undefined>>();
+  const begin = (id: string): Promise<RecordedCall | undefined> => {
+    const found = begun.get(id) ?? callOf(read, id);
+    begun.set(id, found);
+    // Whoever asks for the call gets its error; nobody may ask for it.
+    found.catch(() => undefined);
+    return found;
+  };
+  return (ids) => {
+    const asked = ids.map(begin);
+    for (const id of ids) begun.delete(id);
+    const at = Math.max(-1, ...ids.map((id) => places.get(id) ?? -1));
+    if (at >= 0) order.slice(at + 1, at + 1 + READ_AHEAD).forEach(begin);
+    return Promise.all(asked);
+  };
+}
 
 async function callOf(read: ReadRecorded, id: string): Promise<RecordedCall | undefined> {
   const { job, isGone } = await read(id).catch((error: unknown) => {

@@ -3,7 +3,7 @@ import type { RunRequest } from '../../model/agent.ts';
 import type { JobView } from '../../model/http/jobs.ts';
 import type { RunResult } from '../run.ts';
 import type { ChatMessage, RunState, StepNote } from '../run-state.ts';
-import type { RunRecord } from './decision-input.ts';
+import type { RunRecord } from './run-record.ts';
 
 /** A job below a run, with its bodies. */
 export type RecordedCall = Pick<

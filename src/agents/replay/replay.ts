@@ -2,6 +2,7 @@
 import { resultOf } from '../run.ts';
 import { resultDifference, type StepDifference, stepDifference } from './compare-step.ts';
 import { type Decision, decisionsOf, jobsOf, type ReplayAgent } from './decisions.ts';
+import type { EqualPairs } from './difference.ts';
 import type { RecordedCall, RunRecords } from './recorded-run.ts';
 
 export interface Replayed {
@@ -20,6 +21,7 @@ export async function replayRun(
 ): Promise<Replayed> {
   const { result, record } = records.head;
   const trace = result?.trace_id ?? '';
+  const equal: EqualPairs = new WeakMap();
   let steps = 0;
   let last: Decision | undefined;
   for await (const decision of decisionsOf(records, by)) {
@@ -27,7 +29,7 @@ export async function replayRun(
     const { advanced } = decision;
     if (advanced.is === 'ended') break;
     if (jobsOf(decision).length > 0) {
-      const difference = await differenceOf(records, decision);
+      const difference = await differenceOf(records, decision, equal);
       if (difference) return { steps, hasEnd: false, difference };
       steps++;
     }
@@ -37,12 +39,16 @@ export async function replayRun(
   const replayed = last.advanced.is === 'ended' ? resultOf(trace, last.advanced.run) : undefined;
   // The decision that has thrown is not recorded, nor would it throw again: nothing is compared with its end.
   if (!replayed && (record.hasDefect || !result)) return { steps, hasEnd: false };
-  const wentOn = last.n < record.decisions - 1 ? await differenceOf(records, last) : undefined;
+  const wentOn = last.n < record.decisions - 1 ? await differenceOf(records, last, equal) : undefined;
   const difference = wentOn ?? resultDifference(last.from.step, result, replayed);
   return { steps, hasEnd: replayed !== undefined, ...(difference && { difference }) };
 }
 
-async function differenceOf(records: RunRecords, decision: Decision): Promise<StepDifference | undefined> {
+async function differenceOf(
+  records: RunRecords,
+  decision: Decision,
+  equal: EqualPairs,
+): Promise<StepDifference | undefined> {
   const { head } = records;
   const { refused } = decision;
   const asked = jobsOf(decision);
@@ -54,6 +60,7 @@ async function differenceOf(records: RunRecords, decision: Decision): Promise<St
     recorded: [...recorded, ...others],
     refused,
     asked,
+    equal,
     modelOf: (call) => head.steps.find(({ job_id: id }) => id === call.job_id)?.model ?? call.model,
   });
 }

@@ -6,9 +6,10 @@ import type { AgentDefinition } from '../../model/agent.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ToolOffer } from '../run-state.ts';
 import { parseArguments } from '../tools/arguments.ts';
-import { argumentsHash, type DecisionInput, nameIn, type ToolFacts } from './decision-input.ts';
+import { argumentsHash, nameIn } from './decision-input.ts';
 import { firstDifference } from './difference.ts';
 import type { RecordedCall } from './recorded-run.ts';
+import type { DecisionInput, ToolFacts } from './run-record.ts';
 
 /** The definitions of the tools that models were told of, by name. */
 export class ToldTools {

@@ -38,9 +38,9 @@ export const AGENTS_BUGS: readonly PlantedBug[] = [
   {
     name: 'a replay asks the model again',
     file: 'src/api/run-replays.ts',
-    find: '    orchestrator.reads.recordedJob(id, tenant);\n',
+    find: '  return (id) => orchestrator.reads.recordedJob(id, tenant, known);\n',
     replace:
-      "    orchestrator.reads.recordedJob(id, tenant).then(async (found) => {\n      if (found.job.type === 'inference')\n        await orchestrator.submit({ type: 'inference', model: found.job.model as string, payload: found.job.payload });\n      return found;\n    });\n",
+      "  return (id) =>\n    orchestrator.reads.recordedJob(id, tenant, known).then(async (found) => {\n      if (found.job.type === 'inference')\n        await orchestrator.submit({ type: 'inference', model: found.job.model as string, payload: found.job.payload });\n      return found;\n    });\n",
     catcher: 'replays',
     says: /a replay has submitted a job/,
   },
