@@ -136,7 +136,6 @@ export class State {
   /** Payload bytes of the queued jobs. */
   queuedBytes = 0;
   readonly queuedByTenant = new QueuedByTenant();
-  /** Jobs in the state `waiting`. */
   readonly waitingByTenant = new QueuedByTenant();
   readonly #recentFailures = new RecentIds();
   /** All jobs in memory in order of admission. */
