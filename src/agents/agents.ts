@@ -2,6 +2,8 @@
 import type { OfferedCommand } from '../backends/local/command/options.ts';
 import type { Sandbox } from '../backends/local/command/sandbox.ts';
 import { FunctionBackend, type FunctionContext } from '../backends/local/functions.ts';
+import type { PermittedCall } from '../backends/mcp/mcp-backend.ts';
+import type { McpRecordsPort, McpServers } from '../backends/mcp/servers.ts';
 import type { AgentConfig } from '../config/agents.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend, Offer } from '../core/ports/backend.ts';
@@ -11,14 +13,15 @@ import type { Logger } from '../kit/logger.ts';
 import { didYouMean } from '../kit/nearest.ts';
 import type { AgentDefinition } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
-import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE, type ToolPayload } from '../model/run-jobs.ts';
+import { APPROVAL_TYPE, RUN_TYPE, TOOL_TYPE, type ToolPayload, type ToolResult } from '../model/run-jobs.ts';
 import { agentToolSet, offerOf, type ToolSources } from './agent-tools.ts';
 import { awaitApproval } from './approval.ts';
 import { COMMAND_BACKEND, type CommandPlace, commandBackend } from './command-backend.ts';
+import { McpTools } from './mcp-tools.ts';
 import type { RunOf } from './run.ts';
 import { AgentRunner, type RunnerParts } from './runner.ts';
 import { argumentsCheck, type ToolArguments } from './tools/arguments.ts';
-import { callTool, type ToolResult } from './tools/call.ts';
+import { callTool } from './tools/call.ts';
 import { isCommandTool } from './tools/command.ts';
 import type { ToolSet } from './tools/registry.ts';
 import type { Tool } from './tools/tool.ts';
@@ -38,9 +41,14 @@ export interface AgentsParts {
   readonly tools?: readonly Tool[];
   /** The verdict of the probe for bubblewrap; without one no command is confined. */
   readonly sandbox?: Sandbox | undefined;
+  readonly mcp?: McpServers | undefined;
 }
 
-export type RunReads = Pick<RunnerParts, 'job' | 'conversation'>;
+export interface RunReads extends Pick<RunnerParts, 'job' | 'conversation'> {
+  /** The records of the tools of MCP servers; needed if there are any. */
+  readonly mcp?: McpRecordsPort;
+}
+
 const NOT_PROBED: Sandbox = { works: false, why: 'bubblewrap was not looked for' };
 
 interface KnownAgent {
@@ -52,12 +60,19 @@ interface KnownAgent {
 export class Agents {
   readonly #parts: AgentsParts;
   readonly #agents: ReadonlyMap<string, KnownAgent>;
+  readonly #mcp: McpTools | undefined;
 
   /** Throws INVALID_PARAMS for an agent that cannot be used. */
   constructor(parts: AgentsParts) {
     const { env, agents, folders = {}, tools: own = [], sandbox = NOT_PROBED } = parts;
     this.#parts = parts;
-    this.#agents = knownAgents(agents, { env, folders, own, sandbox });
+    this.#mcp = parts.mcp && new McpTools(parts.mcp);
+    this.#agents = knownAgents(agents, { env, folders, own, sandbox, mcp: this.#mcp });
+  }
+
+  /** The MCP servers; undefined where there are none. */
+  get mcp(): McpServers | undefined {
+    return this.#mcp?.servers;
   }
 
   /** Whether an agent may call commands. */
@@ -78,6 +93,7 @@ export class Agents {
       clock: env.clock,
       agent: (name) => this.get(name).definition,
       partsOf: (agent) => this.#partsOf(agent),
+      ready: ({ tools }) => this.#mcp?.servers.ready(tools ?? []),
     });
     const [runs, calls] = AGENT_BACKENDS;
     const call = (payload: ToolPayload, context: FunctionContext) => this.#call(payload, context);
@@ -90,6 +106,9 @@ export class Agents {
       }),
       new FunctionBackend(env, { name: calls, slots: TOOL_SLOTS, types: { [TOOL_TYPE]: call } }),
       ...(commands ? [commandBackend(env, commands, (offer, work) => this.#command(offer, work))] : []),
+      ...(reads.mcp && this.#mcp
+        ? this.#mcp.servers.backends(reads.mcp, (payload) => this.#permitMcp(payload))
+        : []),
     ];
   }
 
@@ -112,9 +131,11 @@ export class Agents {
     const known = this.#agents.get(agent.name);
     // A tool that must be allowed by now must be so in runs that began before, too.
     const approve = [...(agent.approve ?? []), ...(known?.definition.approve ?? [])];
-    const { output } = agent;
+    const { output, tools: begun = [] } = agent;
+    // What the agent has by now: a right that was taken away since the run began is gone.
+    const named = begun.filter((name) => known?.definition.tools?.includes(name));
     return {
-      tools: offerOf(known?.tools, { tools: agent.tools ?? [], approve }),
+      tools: offerOf(known?.tools, { tools: named, approve }, known && this.#mcp),
       // The schema is compiled when an answer is checked, not for every step.
       checkOutput: output && ((text) => outputCheck(output)(text)),
     };
@@ -129,6 +150,15 @@ export class Agents {
     const { signal, jobId, tenant } = context;
     const args = payload.args as ToolArguments;
     return callTool(found.tool, args, { signal, jobId, tenant }, { timers: this.#parts.env.timers });
+  }
+
+  /** Throws an OrchdError for a call of an MCP server's tool that may not be made, by what holds now. */
+  #permitMcp(payload: ToolPayload): PermittedCall {
+    const known = this.#agents.get(payload.agent);
+    if (!known?.definition.tools?.includes(payload.tool) || !this.#mcp)
+      throw new OrchdError('NOT_FOUND', TOOL_IS_GONE);
+    if (mustBeAllowed(known, payload)) throw new OrchdError('ILLEGAL_STATE', MUST_BE_ALLOWED);
+    return this.#mcp.permit(payload.tool, payload.args);
   }
 
   /** The command of a call. Throws an OrchdError for a call that may not be made, by what holds now. */

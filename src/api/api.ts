@@ -17,6 +17,7 @@ import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
+import { mcpRoutes } from './mcp.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { modelRouteRoutes } from './model-routes.ts';
 import { type ModuleDirectory, moduleRoutes } from './modules.ts';
@@ -78,6 +79,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     streams.route,
     ...approvalRoutes(orchestrator),
     ...runRoutes({ orchestrator, agents: options.agents, env, heartbeatMs, openStreams, newId }),
+    ...mcpRoutes(options.agents),
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionListRoutes(orchestrator),
     ...sessionRoutes(orchestrator, newId),

@@ -5,6 +5,9 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 
 /** `of` is called when a run reads: the backends of a brain are made before the brain. */
 export const runReads = (of: () => Orchestrator): RunReads => ({
+  get mcp() {
+    return of().mcp;
+  },
   job: (id, tenant) => of().getResult(id, tenant),
   conversation: async (session, tenant) =>
     (await of().reads.sessions.messages(tenant, session)) as readonly ChatMessage[],

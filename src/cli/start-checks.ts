@@ -6,7 +6,9 @@ import { gatewaySettings } from '../adapters/gateway/settings.ts';
 import { checkSchedules } from '../adapters/schedules/check.ts';
 import { upstreamSettings } from '../adapters/upstreams/settings.ts';
 import { Agents } from '../agents/agents.ts';
+import { mcpServers } from '../app/mcp-servers.ts';
 import { checkTokenNeeded } from '../app/token-needed.ts';
+import type { McpServers } from '../backends/mcp/servers.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import { spoolSettings } from '../backends/spool/settings.ts';
 import type { AgentConfig } from '../config/agents.ts';
@@ -60,6 +62,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     await refusalOf('backends.upstreams', () => checkUpstreams(settings)),
     await refusalOf('backends.spools', () => checkSpools(settings)),
     await refusalOf('gateway', () => checkGateway(settings)),
+    await refusalOf('mcp', () => checkMcp(settings)),
     await refusalOf('agents', () => checkAgents(settings)),
     await refusalOf('schedules', () => checkSchedules(config.schedules, Date.now())),
   ];
@@ -94,8 +97,22 @@ const checkSpools = ({ config }: StartSettings): unknown =>
     configuredBackends(config).map(({ name }) => name),
   );
 
-const checkAgents = ({ config: { agents }, data }: StartSettings): unknown =>
-  new Agents({ env: realEnv(), logger: undefined, agents, folders: { data: resolve(data) } });
+const checkMcp = ({ config, data }: StartSettings): McpServers | undefined =>
+  mcpServers(config, { env: realEnv(), logger: undefined, data });
+
+/** Agents are checked once the MCP servers are right, whose tools they may name. */
+async function checkAgents(settings: StartSettings): Promise<unknown> {
+  const { config, data } = settings;
+  if (await refusalOf('mcp', () => checkMcp(settings))) return undefined;
+  const mcp = checkMcp(settings);
+  return new Agents({
+    env: realEnv(),
+    logger: undefined,
+    agents: config.agents,
+    folders: { data: resolve(data) },
+    mcp,
+  });
+}
 
 /** The refusal that a check of the start throws; it may name a key inside of `path`. */
 async function refusalOf(path: string, check: () => unknown): Promise<Finding | undefined> {

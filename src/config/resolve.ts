@@ -87,14 +87,15 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     },
     pool: poolOf(pool, orchestrator, isSet('pool.url')),
     pools: poolsOf(raw),
-    agents: raw.agents,
-    schedules: raw.schedules,
-    modules: raw.modules,
+    ...listsOf(raw),
     limits: limitSpecs(raw.limits),
     money: { currency: raw.currency, prices: priceSpecs(raw.prices) },
     log: { level: log.level },
   };
 }
+
+/** The lists that are used as they are written. */
+const listsOf = ({ agents, mcp, schedules, modules }: RawConfig) => ({ agents, mcp, schedules, modules });
 
 const sessionsOf = ({ sessions, orchestrator: { retention } }: RawConfig) => ({
   archiveAfterMs: toMs(sessions.archive_after_sec),

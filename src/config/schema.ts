@@ -11,6 +11,7 @@ import { BackendsSchema } from './backends.ts';
 import { GatewaySchema } from './gateway.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
+import { McpSchema } from './mcp.ts';
 import { ModulesSchema } from './modules.ts';
 import { CurrencySchema, PricesSchema } from './prices.ts';
 import { SchedulesSchema } from './schedules.ts';
@@ -165,6 +166,7 @@ export const ConfigSchema = section({
   }),
   backends: BackendsSchema,
   agents: AgentsSchema,
+  mcp: McpSchema,
   modules: ModulesSchema,
   pools: section({
     token: Type.String({ default: '', secret: true, expected: 'what the pool managers want to be shown' }),

@@ -16,6 +16,7 @@ import type { ErasureRecord } from './erasure-record.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
+import type { McpPinRecord, McpTaskRecord } from './mcp-records.ts';
 import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
@@ -308,6 +309,8 @@ export interface SmallKinds {
   readonly erasure: ErasureRecord;
   readonly wait_state: WaitStateRecord;
   readonly schedule: ScheduleRecord;
+  readonly mcp_pin: McpPinRecord;
+  readonly mcp_task: McpTaskRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -326,6 +329,8 @@ export const SMALL_KINDS = [
   'erasure',
   'wait_state',
   'schedule',
+  'mcp_pin',
+  'mcp_task',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

@@ -39,6 +39,8 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   erasure: 1,
   wait_state: 1,
   schedule: 1,
+  mcp_pin: 1,
+  mcp_task: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -204,6 +206,8 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   erasure: (stored) => stored,
   wait_state: (stored) => stored,
   schedule: (stored) => ({ ...NO_SCHEDULE, ...stored }),
+  mcp_pin: (stored) => stored,
+  mcp_task: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -22,6 +22,7 @@ import type { BrainClock } from './brain-clock.ts';
 import { Commands } from './command-order.ts';
 import type { Erasures } from './erasures.ts';
 import type { Loop } from './loop.ts';
+import { McpRecords } from './mcp-records.ts';
 import type { Reads } from './reads.ts';
 import { routeView } from './route-view.ts';
 import type { SessionArchive } from './session-archive.ts';
@@ -164,4 +165,5 @@ export const commandsOf = ({ loop, engine, clock, env, mayAct, ...parts }: Comma
   pools: new PoolCommands(loop, engine),
   limits: new LimitCommands(loop, engine),
   prices: new PriceCommands(loop, engine),
+  mcp: new McpRecords(loop, engine),
 });

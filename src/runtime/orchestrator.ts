@@ -92,6 +92,7 @@ export class Orchestrator extends Service {
   readonly pools: BrainCommands['pools'];
   readonly limits: BrainCommands['limits'];
   readonly prices: BrainCommands['prices'];
+  readonly mcp: BrainCommands['mcp'];
   readonly schedules: Schedules;
   readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
@@ -154,7 +155,7 @@ export class Orchestrator extends Service {
     this.#waitStates = new WaitStates({ ...shared, logger });
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
-    ({ pools: this.pools, limits: this.limits, prices: this.prices } = commands);
+    ({ pools: this.pools, limits: this.limits, prices: this.prices, mcp: this.mcp } = commands);
     this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
     this.#sources = new Sources({ ...shared, sources });

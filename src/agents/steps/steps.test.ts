@@ -24,7 +24,8 @@ const TOOLS: ToolOffer = {
   check: (tool, text) => (tool === 'look' ? { ok: true, args: text } : undefined),
   effectOf: () => 'pure',
   timeoutOf: () => 5000,
-  backendOf: () => 'function',
+  placeOf: () => ({ backend: 'function' }),
+  faultOf: () => undefined,
   outputBytesOf: () => undefined,
   needsApproval: () => false,
 };

@@ -6,6 +6,7 @@ import { brain } from './brain.ts';
 import type { EngineTurn } from './handler.ts';
 import { jobs } from './jobs.ts';
 import { leases } from './leases.ts';
+import { mcp } from './mcp.ts';
 import { models } from './models.ts';
 import { money } from './money.ts';
 import { pools } from './pools.ts';
@@ -22,6 +23,7 @@ const HANDLERS = {
   ...sessions,
   ...pools,
   ...schedules,
+  ...mcp,
   ...brain,
 };
 

@@ -99,6 +99,8 @@ export class State {
     erasure: new Table(),
     wait_state: this.waitStates,
     schedule: new Table(),
+    mcp_pin: new Table(),
+    mcp_task: new Table(),
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();
