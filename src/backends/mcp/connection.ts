@@ -32,7 +32,6 @@ const MAX_TOOLS = 1000;
 /** A list that is older is read again before a call: not every server says that its tools have changed. */
 const MAX_LIST_AGE_MS = 60_000;
 const MAX_INPUT_ROUNDS = 2;
-const MAX_PROGRESS_CHARS = 2000;
 
 /** Results are checked where they are used: the client would drop what it does not know. */
 const ANY = {
@@ -211,7 +210,7 @@ const NEVER = new AbortController().signal;
 const timesOf = ({ signal, timeoutMs, onProgress }: CallOptions) => ({
   ...(onProgress && {
     onprogress: ({ message }: { message?: unknown }) => {
-      if (typeof message === 'string' && message !== '') onProgress(message.slice(0, MAX_PROGRESS_CHARS));
+      if (typeof message === 'string' && message !== '') onProgress(message);
     },
   }),
   ...(signal !== NEVER && { signal }),
