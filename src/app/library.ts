@@ -97,6 +97,8 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     throw new OrchdError('INVALID_PARAMS', 'commands of agents need a data folder: set "data"', {
       field: 'data',
     });
+  if (descriptor.keepsNothing && agents.mcp)
+    throw new OrchdError('INVALID_PARAMS', 'MCP servers need a data folder: set "data"', { field: 'data' });
   if (config.schedules.length > 0)
     throw new OrchdError(
       'INVALID_PARAMS',

@@ -30,17 +30,19 @@ export class McpHttpServer {
   /** Answers the next requests with a redirect to this address. */
   redirect: string | undefined;
   #server: Server | undefined;
+  #port = 0;
   #stream: ServerResponse | undefined;
   #unsent: string[] = [];
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server?.address() as AddressInfo).port}/mcp`;
+    return `http://127.0.0.1:${this.#port}/mcp`;
   }
 
   async start(): Promise<this> {
     this.#server = createServer((request, response) => void this.#answer(request, response));
     this.#server.listen(0, '127.0.0.1');
     await once(this.#server, 'listening');
+    this.#port = (this.#server.address() as AddressInfo).port;
     return this;
   }
 

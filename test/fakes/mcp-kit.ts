@@ -10,6 +10,7 @@ import { type McpServerSettings, mcpSettings } from '../../src/backends/mcp/sett
 import type { McpServerConfig } from '../../src/config/mcp.ts';
 import type { FollowEnd } from '../../src/core/ports/backend.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
+import { poll } from '../../src/kit/poll.ts';
 import { FIRST_SEEN, type McpPinRecord, type McpTaskRecord, pinId } from '../../src/model/mcp-records.ts';
 import { TOOL_TYPE, type ToolPayload } from '../../src/model/run-jobs.ts';
 
@@ -125,3 +126,10 @@ export function resultIn(end: FollowEnd): { ok: boolean; text: string; why?: str
 
 export const errorIn = (end: FollowEnd): string | undefined =>
   end.is === 'ended' && end.outcome.ok === false ? end.outcome.error.code : undefined;
+
+/** Waits for something that nothing announces. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const look = async (): Promise<true | undefined> => ((await isSo()) ? true : undefined);
+  const seen = await poll(realEnv(), { everyMs: 5, atMostMs: 20_000 }, look);
+  if (!seen) throw new Error('it did not happen');
+}

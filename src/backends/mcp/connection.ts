@@ -66,7 +66,8 @@ export class McpConnection {
       await connection.list();
     } catch (error) {
       await connection.close();
-      throw error;
+      const failure = parts.failure();
+      throw failure === undefined ? error : new Error(failure, { cause: error });
     }
     return connection;
   }

@@ -101,17 +101,17 @@ function transportOf(
   fail: Fail,
 ): StdioSettings | HttpSettings {
   const { command, url, folder, env: named = [], key_env: keyName } = server;
-  const valueOf = (name: string, key: string): string =>
+  const variable = (name: string, key: string): string =>
     variables[name] ?? fail(key, `needs the environment variable ${name}, which is not set`);
   if (command && url !== undefined) fail('url', 'has both a command and a url: give one of them');
   if (url !== undefined) {
     for (const key of ONLY_STDIO)
       if (server[key] !== undefined) fail(key, `has a url: "${key}" is for servers with a command`);
-    const key = keyName === undefined ? undefined : new Secret(valueOf(keyName, 'key_env'));
+    const key = keyName === undefined ? undefined : new Secret(variable(keyName, 'key_env'));
     return { is: 'http', url, key };
   }
   if (!command) return fail('', 'needs a "command" or a "url"');
   if (keyName !== undefined) fail('key_env', 'has a command: name the variable in "env"');
-  const env = Object.fromEntries(named.map((name) => [name, valueOf(name, 'env')]));
+  const env = Object.fromEntries(named.map((name) => [name, variable(name, 'env')]));
   return { is: 'stdio', argv: command, env, folder: folder === undefined ? undefined : resolve(folder) };
 }

@@ -46,11 +46,24 @@ export async function awaitTask(
   timers: Timers,
   options: CallOptions,
 ): Promise<unknown> {
+  try {
+    return await endOfTask(connection, taskId, timers, options);
+  } catch (error) {
+    if (options.signal.aborted) await cancelTask(connection, taskId);
+    throw error;
+  }
+}
+
+async function endOfTask(
+  connection: McpConnection,
+  taskId: string,
+  timers: Timers,
+  options: CallOptions,
+): Promise<unknown> {
   const { signal } = options;
   for (;;) {
-    if (signal.aborted) await cancelTask(connection, taskId);
     signal.throwIfAborted();
-    const state = (await connection.request('tasks/get', { taskId }, options)) as TaskState | null;
+    const state = await taskState(connection, taskId, options);
     switch (state?.status) {
       case 'completed':
         return connection.request('tasks/result', { taskId }, options);
@@ -66,6 +79,21 @@ export async function awaitTask(
       default:
         throw new UnknownOutcome('the server does not know the task any more');
     }
+  }
+}
+
+/** A server that answers with an error does not know the task any more. */
+async function taskState(
+  connection: McpConnection,
+  taskId: string,
+  options: CallOptions,
+): Promise<TaskState | null> {
+  try {
+    return (await connection.request('tasks/get', { taskId }, options)) as TaskState | null;
+  } catch (error) {
+    const isAnswer = typeof (error as { code?: unknown } | null)?.code === 'number';
+    if (isAnswer) throw new UnknownOutcome('the server does not know the task any more');
+    throw error;
   }
 }
 

@@ -26,4 +26,12 @@ export const AGENTS_BUGS: readonly PlantedBug[] = [
     catcher: 'runs',
     says: /✖ has a call allowed before it is made/,
   },
+  {
+    name: 'the definition of a tool that was allowed is compared by its name',
+    file: 'src/backends/mcp/definition.ts',
+    find: 'hash: stableHash(listed) };',
+    replace: 'hash: stableHash(name) };',
+    catcher: 'mcpTools',
+    says: /✖ a definition that changes under the connection is not called until it is allowed/,
+  },
 ];

@@ -52,6 +52,9 @@ export const CATCHERS = {
   killedRun: { args: ['test/crash/agent-run.test.ts'], env: { CRASH_ONLY: 'loop:after-step' } },
   runs: { args: ['src/agents/run.test.ts'] },
   approvals: { args: ['test/flow/approvals.test.ts'] },
+  mcpTools: {
+    args: ['--test', '--test-name-pattern=a definition that changes', 'src/backends/mcp/faults.test.ts'],
+  },
   bodies: { args: ['src/stores/journal/blob-use.test.ts'] },
   spoolKill: spool('kill', 'run to success'),
   spoolPower: spool('power', 'run to success'),
