@@ -200,6 +200,17 @@ export class McpConnection {
   }
 }
 
+interface Progress {
+  readonly progress?: unknown;
+  readonly total?: unknown;
+  readonly message?: unknown;
+}
+
+const progressText = ({ progress, total, message }: Progress): string =>
+  typeof message === 'string' && message !== ''
+    ? message
+    : `${progress}${total === undefined ? '' : ` of ${total}`}\n`;
+
 interface ToolPage {
   readonly tools?: readonly unknown[];
   readonly nextCursor?: unknown;
@@ -209,11 +220,7 @@ const NEVER = new AbortController().signal;
 
 /** Progress notifications extend nothing. */
 const timesOf = ({ signal, timeoutMs, onProgress }: CallOptions) => ({
-  ...(onProgress && {
-    onprogress: ({ message }: { message?: unknown }) => {
-      if (typeof message === 'string' && message !== '') onProgress(message);
-    },
-  }),
+  ...(onProgress && { onprogress: (progress: Progress) => onProgress(progressText(progress)) }),
   ...(signal !== NEVER && { signal }),
   timeout: timeoutMs,
   maxTotalTimeout: timeoutMs,
