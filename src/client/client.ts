@@ -5,6 +5,7 @@
 import { ERRORS, OrchdError } from '../model/errors.ts';
 import type { BatchView, BulkCommand, BulkOutcome, CreateBatch } from '../model/http/batches.ts';
 import type { BulkAnswer, JobPage, JobView, SubmittedTask } from '../model/http/jobs.ts';
+import type { McpServerList, McpServerView } from '../model/http/mcp.ts';
 import type { Capabilities, Health, ResumedSeat } from '../model/http/meta.ts';
 import type { ModuleView } from '../model/http/modules.ts';
 import type { PoolView } from '../model/http/pools.ts';
@@ -255,6 +256,15 @@ export class OrchdClient {
 
   async deleteSchedule(name: string): Promise<void> {
     await this.#call('DELETE', `/v2/schedules/${encodeURIComponent(name)}`);
+  }
+
+  mcpServers(): Promise<McpServerList> {
+    return this.#call('GET', '/v2/mcp-servers');
+  }
+
+  /** Allows the definition with this hash, which the server offers by now. */
+  allowMcpTool(server: string, tool: string, hash: string): Promise<McpServerView> {
+    return this.#call('POST', `/v2/mcp-servers/${encodeURIComponent(server)}/allow`, { tool, hash });
   }
 
   prices(): Promise<PricesView> {
