@@ -24,6 +24,7 @@ import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
 import { bench as longRun } from './suites/long-run.ts';
 import { bench as mariadb } from './suites/mariadb.ts';
+import { bench as mcp } from './suites/mcp.ts';
 import { bench as money } from './suites/money.ts';
 import { bench as peers } from './suites/peers.ts';
 import { bench as pick } from './suites/pick.ts';
@@ -54,6 +55,7 @@ const ALL: readonly Bench[] = [
   latency,
   peers,
   agents,
+  mcp,
   commands,
   spool,
   mariadb,

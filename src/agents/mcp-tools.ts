@@ -61,7 +61,7 @@ export class McpTools {
     const pinned = this.servers.find(name);
     if (!pinned && this.servers.settingsOf(namesIn(name)?.server ?? ''))
       return { code: 'TOOL_GONE', message: 'the server has not offered this tool so far: go on without it' };
-    switch (pinned?.state) {
+    switch (pinned && this.servers.stateOf(pinned)) {
       case 'changed':
         return {
           code: 'TOOL_CHANGED',

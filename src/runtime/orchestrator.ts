@@ -205,8 +205,7 @@ export class Orchestrator extends Service {
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, purge));
     this.#provisioning?.start();
     this.#sources.start();
-    // Backends are swept only after the engine has registered them: only then it is known which of them are on this
-    // node.
+    // Only after the engine has registered the backends it is known which of them are on this node.
     Promise.all(known).then(() => this.#sweep(), ignore);
   }
 

@@ -131,11 +131,10 @@ export class McpConnection {
     return this.#tools.get(tool);
   }
 
-  async call({ definition }: LiveTool, args: object, options: CallOptions): Promise<unknown> {
-    const { outputSchema: _, ...toolDefinition } = definition as unknown as Record<string, unknown>;
+  call({ definition, forClient }: LiveTool, args: object, options: CallOptions): Promise<unknown> {
     return this.#client.callTool(
       { name: definition.name, arguments: args as Record<string, unknown> },
-      { ...timesOf(options), toolDefinition: toolDefinition as never },
+      { ...timesOf(options), toolDefinition: forClient as never },
     );
   }
 

@@ -23,6 +23,8 @@ export interface LiveTool {
   /** The definition as JSON. */
   readonly text: string;
   readonly hash: string;
+  /** The definition for the client, without the schema of results: those are not checked. */
+  readonly forClient: Readonly<Record<string, unknown>>;
 }
 
 /** H1. Undefined for something that is no definition, or is too long to be kept. */
@@ -33,7 +35,8 @@ export function liveTool(listed: unknown): LiveTool | undefined {
   if (typeof inputSchema !== 'object' || inputSchema === null) return undefined;
   const text = JSON.stringify(listed);
   if (text.length > MAX_DEFINITION_CHARS) return undefined;
-  return { definition: listed as ListedTool, text, hash: stableHash(listed) };
+  const { outputSchema: _, ...forClient } = listed as Record<string, unknown>;
+  return { definition: listed as ListedTool, text, hash: stableHash(listed), forClient };
 }
 
 const SEPARATOR = '__';

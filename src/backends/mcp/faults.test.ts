@@ -3,7 +3,12 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { errorIn, mcpKit, resultIn, until, WHO } from '../../../test/fakes/mcp-kit.ts';
+import { errorIn, type McpKit, mcpKit, resultIn, until, WHO } from '../../../test/fakes/mcp-kit.ts';
+
+const stateOf = ({ servers }: McpKit, name: string) => {
+  const tool = servers.find(name);
+  return tool && servers.stateOf(tool);
+};
 
 const SHORT = { timeout_ms: 400 };
 test('a server that hangs at its first request is given up, and calls are told so with a code', async (t) => {
@@ -121,7 +126,7 @@ test('a definition that changes under the connection is not called until it is a
   const kit = await mcpKit(t);
   assert.equal(resultIn(await kit.call('echo', { text: 'one' })).text, 'one');
   await kit.call('change');
-  await until(() => kit.servers.find('fake__echo')?.state === 'changed');
+  await until(() => stateOf(kit, 'fake__echo') === 'changed');
   assert.equal(errorIn(await kit.call('echo', { text: 'two' })), 'MCP_TOOL_CHANGED');
   assert.equal(resultIn(await kit.call('read')).text, 'read', 'the others are called');
   const [before] = await kit.servers.view();

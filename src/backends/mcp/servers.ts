@@ -1,5 +1,6 @@
 /**
- * The MCP servers of a brain and their tools: those that were allowed, as far as the servers still offer them.
+ * The MCP servers of a brain and their tools: those that were allowed, as far as the servers still offer them
+ * (docs/decisions/0042).
  *
  * V1  Models are told the definitions that were allowed, never what a server offers by now.
  * V2  The definitions that may be called are records: this object keeps a copy of those that are durable.
@@ -38,7 +39,6 @@ export interface PinnedTool {
   readonly effect: ToolEffect;
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
-  readonly state: McpToolView['state'];
 }
 
 export class McpServers {
@@ -48,6 +48,8 @@ export class McpServers {
   #records: McpRecordsPort | undefined;
   /** V2, by pinId. */
   #pins: ReadonlyMap<string, McpPinRecord> = new Map();
+  /** Those of `#pins` that models can call, by the name that they call them by. */
+  #byName: ReadonlyMap<string, PinnedTool> = new Map();
   #loading: Promise<void> | undefined;
 
   constructor(parts: McpServersParts) {
@@ -67,6 +69,7 @@ export class McpServers {
   backends(records: McpRecordsPort, permit: (payload: ToolPayload) => PermittedCall): readonly McpBackend[] {
     this.#records = records;
     this.#pins = new Map();
+    this.#byName = new Map();
     this.#loading = undefined;
     const onTools = (server: string, tools: ReadonlyMap<string, LiveTool>) => this.#seen(server, tools);
     this.#links = new Map(
@@ -99,20 +102,12 @@ export class McpServers {
 
   /** The tool that models call by this name; undefined where none was allowed. */
   find(name: string): PinnedTool | undefined {
-    const { server = '', tool = '' } = namesIn(name) ?? {};
-    const settings = this.#settings.get(server);
-    const pin = this.#pins.get(pinId(server, tool));
-    if (!settings || !pin || !mayCall(settings, tool)) return undefined;
-    const definition = JSON.parse(pin.definition) as ListedTool;
-    return {
-      server,
-      definition,
-      hash: pin.hash,
-      effect: effectOf(settings, definition),
-      timeoutMs: settings.timeoutMs,
-      maxOutputBytes: settings.maxOutputBytes,
-      state: this.#stateOf(server, tool, pin),
-    };
+    return this.#byName.get(name);
+  }
+
+  /** Whether the server still offers a tool that was allowed. */
+  stateOf({ server, definition, hash }: PinnedTool): McpToolView['state'] {
+    return this.#stateOf(server, definition.name, hash);
   }
 
   async view(): Promise<McpServerView[]> {
@@ -141,6 +136,14 @@ export class McpServers {
   async #load(): Promise<void> {
     const pins = (await this.#records?.pins()) ?? [];
     this.#pins = new Map(pins.map((pin) => [pinId(pin.server, pin.tool), pin]));
+    this.#byName = new Map(
+      pins.flatMap((pin) => {
+        const settings = this.#settings.get(pin.server);
+        const name = modelName(pin.server, pin.tool);
+        if (!settings || name === undefined || !mayCall(settings, pin.tool)) return [];
+        return [[name, pinnedTool(settings, pin)] as const];
+      }),
+    );
   }
 
   async #seen(server: string, tools: ReadonlyMap<string, LiveTool>): Promise<void> {
@@ -157,12 +160,12 @@ export class McpServers {
     await this.#load();
   }
 
-  #stateOf(server: string, tool: string, pin: McpPinRecord): McpToolView['state'] {
+  #stateOf(server: string, tool: string, hash: string): McpToolView['state'] {
     const connection = this.#links.get(server)?.connection;
     if (!connection) return 'unavailable';
     const live = connection.tools.get(tool);
     if (!live) return 'missing';
-    return live.hash === pin.hash ? 'allowed' : 'changed';
+    return live.hash === hash ? 'allowed' : 'changed';
   }
 
   #serverView({ settings, connection, restarts, lastError }: ServerLink): McpServerView {
@@ -185,7 +188,7 @@ export class McpServers {
   #toolView(settings: McpServerSettings, pin: McpPinRecord): McpToolView {
     const { server, tool, hash, at, by } = pin;
     const definition = JSON.parse(pin.definition) as ListedTool;
-    const state = this.#stateOf(server, tool, pin);
+    const state = this.#stateOf(server, tool, hash);
     const live = this.#links.get(server)?.connection?.tools.get(tool);
     const name = modelName(server, tool);
     return {
@@ -200,6 +203,15 @@ export class McpServers {
       ...(state === 'changed' && live && { offered: { hash: live.hash, definition: live.definition } }),
     };
   }
+}
+
+function pinnedTool(
+  settings: McpServerSettings,
+  { server, hash, definition: text }: McpPinRecord,
+): PinnedTool {
+  const definition = JSON.parse(text) as ListedTool;
+  const { timeoutMs, maxOutputBytes } = settings;
+  return { server, definition, hash, effect: effectOf(settings, definition), timeoutMs, maxOutputBytes };
 }
 
 const mayCall = ({ allow }: McpServerSettings, tool: string): boolean => allow?.includes(tool) ?? true;

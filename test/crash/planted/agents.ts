@@ -29,8 +29,8 @@ export const AGENTS_BUGS: readonly PlantedBug[] = [
   {
     name: 'the definition of a tool that was allowed is compared by its name',
     file: 'src/backends/mcp/definition.ts',
-    find: 'hash: stableHash(listed) };',
-    replace: 'hash: stableHash(name) };',
+    find: 'hash: stableHash(listed),',
+    replace: 'hash: stableHash(name),',
     catcher: 'mcpTools',
     says: /✖ a definition that changes under the connection is not called until it is allowed/,
   },
