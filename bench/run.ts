@@ -25,6 +25,7 @@ import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
 import { bench as longRun } from './suites/long-run.ts';
 import { bench as mariadb } from './suites/mariadb.ts';
+import { bench as mcp } from './suites/mcp.ts';
 import { bench as modules } from './suites/modules.ts';
 import { bench as money } from './suites/money.ts';
 import { bench as peers } from './suites/peers.ts';
@@ -61,6 +62,7 @@ const ALL: readonly Bench[] = [
   schedules,
   peers,
   agents,
+  mcp,
   commands,
   affinity,
   spool,

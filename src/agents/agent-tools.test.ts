@@ -8,7 +8,7 @@ import { agentToolSet } from './agent-tools.ts';
 const refusalOf = (agent: Partial<AgentConfig>) => () =>
   agentToolSet(
     { name: 'helper', model: 'small', ...agent },
-    { env: realEnv(), folders: {}, own: [], sandbox: { works: true } },
+    { env: realEnv(), folders: {}, own: [], sandbox: { works: true }, mcp: undefined },
   );
 
 test('tools that an agent does not have cannot be named, approved or demanded', () => {

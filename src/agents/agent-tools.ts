@@ -5,6 +5,7 @@ import type { AgentConfig } from '../config/agents.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { AgentDefinition } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
+import { isMcpTool, type McpTools, mcpPlace } from './mcp-tools.ts';
 import type { ToolOffer } from './run-state.ts';
 import { DEFAULT_TIMEOUT_MS } from './tools/call.ts';
 import { commandTool, isCommandTool } from './tools/command.ts';
@@ -26,6 +27,8 @@ export interface ToolSources {
   readonly own: readonly Tool[];
   /** The verdict of the probe for bubblewrap: whether commands are confined on this machine. */
   readonly sandbox: Sandbox;
+  /** The tools of MCP servers, for every agent that names them. */
+  readonly mcp: McpTools | undefined;
 }
 
 /** Everything that the agent may name in `tools`. */
@@ -51,9 +54,11 @@ function toolsFor(agent: AgentConfig, { env, folders, own, sandbox }: ToolSource
 export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet {
   const known = new ToolSet(toolsFor(agent, sources));
   const { tools: named = [] } = agent;
-  for (const name of named) if (!known.get(name)) checkSetting(name, agent);
+  const own = named.filter((name) => known.get(name) || !sources.mcp?.check(name));
+  for (const name of own) if (!known.get(name)) checkSetting(name, agent);
   // Throws for a name that is unknown.
-  known.definitions(named);
+  known.definitions(own);
+  checkTwice(named);
   if (agent.tool_choice === 'required' && named.length === 0) {
     const message = `the agent "${agent.name}" must call a tool and has none`;
     throw new OrchdError('INVALID_PARAMS', message, { field: 'tool_choice' });
@@ -64,6 +69,12 @@ export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet 
     throw new OrchdError('INVALID_PARAMS', message, { field: 'approve' });
   }
   return new ToolSet(named.flatMap((name) => known.get(name)?.tool ?? []));
+}
+
+function checkTwice(named: readonly string[]): void {
+  const twice = named.find((name, at) => named.indexOf(name) !== at);
+  if (twice === undefined) return;
+  throw new OrchdError('INVALID_PARAMS', `the tool "${twice}" is named twice`, { field: 'tools' });
 }
 
 /** Throws for a tool that only an agent with a setting has, which this one lacks: its name alone would look right. */
@@ -84,17 +95,26 @@ type Approving = Pick<AgentDefinition, 'tools' | 'approve'>;
  * The tools that a run may ask for: those that its agent had when it began, as far as the agent has them still. A right
  * that was taken away since is gone at once.
  */
-export function offerOf(set: ToolSet | undefined, { tools: named = [], approve = [] }: Approving): ToolOffer {
-  const names = named.filter((name) => set?.get(name));
-  const find = (name: string) => (names.includes(name) ? set?.get(name) : undefined);
+export function offerOf(
+  set: ToolSet | undefined,
+  { tools: named = [], approve = [] }: Approving,
+  mcp?: McpTools,
+): ToolOffer {
+  const find = (name: string) => (named.includes(name) ? (set?.get(name) ?? mcp?.get(name)) : undefined);
+  const names = named.filter((name) => find(name) && !mcp?.faultOf(name));
   return {
-    definitions: set?.definitions(names) ?? [],
+    definitions: names.flatMap((name) => find(name)?.definition ?? []),
     check: (name, text) => find(name)?.check(text),
     effectOf: (name) => find(name)?.tool.effect ?? 'effectful',
     categoryOf: (name) => find(name)?.tool.category ?? 'other',
     timeoutOf: (name) => (find(name)?.tool.timeoutMs ?? DEFAULT_TIMEOUT_MS) + TIMEOUT_MARGIN_MS,
     needsApproval: (name) => approve.includes(name) || find(name)?.tool.needsApproval === true,
-    backendOf: (name) => (isCommandTool(find(name)?.tool) ? 'command' : 'function'),
+    placeOf: (name) => {
+      const tool = find(name)?.tool;
+      if (isMcpTool(tool)) return mcpPlace(tool);
+      return { backend: isCommandTool(tool) ? 'command' : 'function' };
+    },
+    faultOf: (name) => (named.includes(name) ? mcp?.faultOf(name) : undefined),
     outputBytesOf: (name) => {
       const tool = find(name)?.tool;
       return isCommandTool(tool) ? tool.maxOutputBytes : undefined;

@@ -2,6 +2,8 @@
 import type { OfferedCommand } from '../backends/local/command/options.ts';
 import type { Sandbox } from '../backends/local/command/sandbox.ts';
 import { FunctionBackend, type FunctionContext } from '../backends/local/functions.ts';
+import type { PermittedCall } from '../backends/mcp/mcp-backend.ts';
+import type { McpRecordsPort, McpServers } from '../backends/mcp/servers.ts';
 import type { AgentConfig } from '../config/agents.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend, Offer } from '../core/ports/backend.ts';
@@ -11,10 +13,18 @@ import type { Logger } from '../kit/logger.ts';
 import { didYouMean } from '../kit/nearest.ts';
 import type { AgentDefinition } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
-import { APPROVAL_TYPE, FAILED_TOOL, RUN_TYPE, TOOL_TYPE, type ToolPayload } from '../model/run-jobs.ts';
+import {
+  APPROVAL_TYPE,
+  FAILED_TOOL,
+  RUN_TYPE,
+  TOOL_TYPE,
+  type ToolPayload,
+  type ToolResult,
+} from '../model/run-jobs.ts';
 import { agentToolSet, offerOf, type ToolSources } from './agent-tools.ts';
 import { awaitApproval } from './approval.ts';
 import { COMMAND_BACKEND, type CommandPlace, commandBackend } from './command-backend.ts';
+import { McpTools } from './mcp-tools.ts';
 import { outputCheck } from './output-check.ts';
 import { addedTools } from './replay/added-tools.ts';
 import type { RunRecord } from './replay/run-record.ts';
@@ -22,7 +32,7 @@ import type { RunOf } from './run.ts';
 import type { ToolOffer } from './run-state.ts';
 import { AgentRunner, type RunnerParts } from './runner.ts';
 import type { ToolArguments } from './tools/arguments.ts';
-import { callTool, type ToolResult } from './tools/call.ts';
+import { callTool } from './tools/call.ts';
 import { isCommandTool } from './tools/command.ts';
 import type { ToolSet } from './tools/registry.ts';
 import type { Tool } from './tools/tool.ts';
@@ -42,9 +52,14 @@ export interface AgentsParts {
   readonly tools?: readonly Tool[];
   /** The verdict of the probe for bubblewrap; without one no command is confined. */
   readonly sandbox?: Sandbox | undefined;
+  readonly mcp?: McpServers | undefined;
 }
 
-export type RunReads = Pick<RunnerParts, 'job' | 'conversation' | 'recorded'>;
+export interface RunReads extends Pick<RunnerParts, 'job' | 'conversation' | 'recorded'> {
+  /** The records of the tools of MCP servers; needed if there are any. */
+  readonly mcp?: McpRecordsPort;
+}
+
 const NOT_PROBED: Sandbox = { works: false, why: 'bubblewrap was not looked for' };
 
 interface KnownAgent {
@@ -57,13 +72,20 @@ export class Agents {
   readonly #parts: AgentsParts;
   readonly #agents: ReadonlyMap<string, KnownAgent>;
   readonly #sources: ToolSources;
+  readonly #mcp: McpTools | undefined;
 
   /** Throws INVALID_PARAMS for an agent that cannot be used. */
   constructor(parts: AgentsParts) {
     const { env, agents, folders = {}, tools: own = [], sandbox = NOT_PROBED } = parts;
     this.#parts = parts;
-    this.#sources = { env, folders, own, sandbox };
+    this.#mcp = parts.mcp && new McpTools(parts.mcp);
+    this.#sources = { env, folders, own, sandbox, mcp: this.#mcp };
     this.#agents = knownAgents(agents, this.#sources);
+  }
+
+  /** The MCP servers; undefined where there are none. */
+  get mcp(): McpServers | undefined {
+    return this.#mcp?.servers;
   }
 
   /** Whether an agent may call commands. */
@@ -84,6 +106,7 @@ export class Agents {
       clock: env.clock,
       agent: (name) => this.get(name).definition,
       partsOf: (agent) => this.#partsOf(agent),
+      ready: ({ tools }) => this.#mcp?.servers.ready(tools ?? []),
     });
     const [runs, calls] = AGENT_BACKENDS;
     const call = (payload: ToolPayload, context: FunctionContext) => this.#call(payload, context);
@@ -96,6 +119,9 @@ export class Agents {
       }),
       new FunctionBackend(env, { name: calls, slots: TOOL_SLOTS, types: { [TOOL_TYPE]: call } }),
       ...(commands ? [commandBackend(env, commands, (offer, work) => this.#command(offer, work))] : []),
+      ...(reads.mcp && this.#mcp
+        ? this.#mcp.servers.backends(reads.mcp, (payload) => this.#permitMcp(payload))
+        : []),
     ];
   }
 
@@ -130,9 +156,11 @@ export class Agents {
     const known = this.#agents.get(agent.name);
     // A tool that must be allowed by now must be so in runs that began before, too.
     const approve = [...(agent.approve ?? []), ...(known?.definition.approve ?? [])];
-    const { output } = agent;
+    const { output, tools: begun = [] } = agent;
+    // What the agent has by now: a right that was taken away since the run began is gone.
+    const named = begun.filter((name) => known?.definition.tools?.includes(name));
     return {
-      tools: offerOf(known?.tools, { tools: agent.tools ?? [], approve }),
+      tools: offerOf(known?.tools, { tools: named, approve }, known && this.#mcp),
       // The schema is compiled when an answer is checked, not for every step.
       checkOutput: output && ((text) => outputCheck(output)(text)),
     };
@@ -150,6 +178,15 @@ export class Agents {
     const result = await callTool(found.tool, args, { signal, jobId, tenant }, limits);
     if (!result.ok) context.label(FAILED_TOOL);
     return result;
+  }
+
+  /** Throws an OrchdError for a call of an MCP server's tool that may not be made, by what holds now. */
+  #permitMcp(payload: ToolPayload): PermittedCall {
+    const known = this.#agents.get(payload.agent);
+    if (!known?.definition.tools?.includes(payload.tool) || !this.#mcp)
+      throw new OrchdError('NOT_FOUND', TOOL_IS_GONE);
+    if (mustBeAllowed(known, payload)) throw new OrchdError('ILLEGAL_STATE', MUST_BE_ALLOWED);
+    return this.#mcp.permit(payload.tool, payload.args);
   }
 
   /** The command of a call. Throws an OrchdError for a call that may not be made, by what holds now. */

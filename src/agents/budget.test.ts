@@ -20,7 +20,8 @@ const TOOLS: ToolOffer = {
   effectOf: () => 'effectful',
   timeoutOf: () => 5000,
   needsApproval: () => false,
-  backendOf: () => 'function',
+  placeOf: () => ({ backend: 'function' }),
+  faultOf: () => undefined,
   outputBytesOf: () => undefined,
 };
 

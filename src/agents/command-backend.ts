@@ -2,8 +2,7 @@
 import { CommandBackend } from '../backends/local/command/command.ts';
 import type { CommandBackendOptions, CommandOf, CommandOutcome } from '../backends/local/command/options.ts';
 import type { Env } from '../kit/env/env.ts';
-import { TOOL_TYPE } from '../model/run-jobs.ts';
-import type { ToolFailure, ToolResult } from './tools/call.ts';
+import { TOOL_TYPE, type ToolFailure, type ToolResult } from '../model/run-jobs.ts';
 
 export const COMMAND_BACKEND = 'agent-commands';
 

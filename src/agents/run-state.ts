@@ -119,10 +119,18 @@ export interface ToolOffer {
   categoryOf(tool: string): string;
   timeoutOf(tool: string): number;
   needsApproval(tool: string): boolean;
-  /** The kind of backend that makes the calls. */
-  backendOf(tool: string): 'function' | 'command';
+  /** The kind of backend that makes the calls, and the labels that it has. */
+  placeOf(tool: string): { readonly backend: string; readonly labels?: Readonly<Record<string, string>> };
+  /** Why a tool that the agent has is not called now. */
+  faultOf(tool: string): ToolFault | undefined;
   /** The most of a command's output that the model is told; undefined for tools that see to it themselves. */
   outputBytesOf(tool: string): number | undefined;
+}
+
+export interface ToolFault {
+  readonly code: 'TOOL_CHANGED' | 'TOOL_GONE';
+  /** For the model. */
+  readonly message: string;
 }
 
 export type CheckedArguments =

@@ -16,7 +16,8 @@ const TOOLS: ToolOffer = {
   effectOf: (tool) => (tool === 'send' || tool === 'give' ? 'effectful' : 'pure'),
   timeoutOf: () => 5000,
   needsApproval: (tool) => tool === 'pay' || tool === 'give',
-  backendOf: () => 'function',
+  placeOf: () => ({ backend: 'function' }),
+  faultOf: () => undefined,
   outputBytesOf: () => undefined,
 };
 

@@ -29,6 +29,8 @@ export interface RunnerParts {
   readonly agent: (name: string) => AgentDefinition;
   /** The tools of an agent, and the check of its answers. */
   readonly partsOf: (agent: AgentDefinition) => Pick<RunOf, 'tools' | 'checkOutput'>;
+  /** Resolves when the tools of an agent are known; they may come from servers that are being connected. */
+  readonly ready?: (agent: AgentDefinition) => Promise<void> | undefined;
   /** Throws NOT_FOUND for a job that is no longer kept. */
   readonly job: (id: string, tenant: string) => Promise<JobView>;
   /** The messages of a session; none for one that has none. */
@@ -55,6 +57,7 @@ export class AgentRunner {
     const begun = waited ? runIn(waited.state) : await this.#begin(payload, context);
     const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
     const from = withCosts(begun, ended);
+    await this.#parts.ready?.(from.agent);
     const used = from.budget && (await this.#used(from.budget, context));
     const facts = { ended, awaited: waited?.jobs ?? [], used };
     let advanced: Advanced;

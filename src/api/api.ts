@@ -19,6 +19,7 @@ import { governanceRoutes } from './governance.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { mcpRoute } from './mcp.ts';
+import { mcpRoutes } from './mcp-servers.ts';
 import { type MetaOptions, metaRoutes } from './meta.ts';
 import { modelRouteRoutes } from './model-routes.ts';
 import { type ModuleDirectory, moduleRoutes } from './modules.ts';
@@ -83,6 +84,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...approvalRoutes(orchestrator),
     ...runReplayRoutes({ orchestrator, agents: options.agents, env, newId, currency: options.currency }),
     ...runRoutes({ orchestrator, agents: options.agents, env, heartbeatMs, openStreams, newId }),
+    ...mcpRoutes(options.agents),
     ...leaseRoutes(orchestrator, options.leaseTtlMs, () => options.env.random.hex(LEASE_TOKEN_BYTES)),
     ...sessionListRoutes(orchestrator),
     ...sessionRoutes(orchestrator, newId),

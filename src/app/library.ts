@@ -16,6 +16,7 @@ import { Orchestrator } from '../runtime/orchestrator.ts';
 import { storeFor } from '../stores/registry.ts';
 import { commandPlace, commandSandbox } from './agent-commands.ts';
 import { secureDataFolder } from './data-folder.ts';
+import { mcpServers } from './mcp-servers.ts';
 import { runReads } from './run-reads.ts';
 import { runtimeSettings } from './settings.ts';
 
@@ -103,12 +104,15 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     folders: { data: resolve(folder) },
     tools: options.tools ?? [],
     sandbox: await commandSandbox(config, logger),
+    mcp: mcpServers(config, { env, logger, data: folder }),
   });
   const place = descriptor.keepsNothing ? undefined : await commandPlace(env.disk, agents, folder, isCopy);
   if (!place && agents.hasCommands)
     throw new OrchdError('INVALID_PARAMS', 'commands of agents need a data folder: set "data"', {
       field: 'data',
     });
+  if (descriptor.keepsNothing && agents.mcp)
+    throw new OrchdError('INVALID_PARAMS', 'MCP servers need a data folder: set "data"', { field: 'data' });
   const orchestrator: Orchestrator = new Orchestrator({
     env,
     store,

@@ -5,6 +5,14 @@ import type { Orchestrator } from '../runtime/orchestrator.ts';
 
 /** `of` is called when a run reads: the backends of a brain are made before the brain. */
 export const runReads = (of: () => Orchestrator): RunReads => ({
+  mcp: {
+    pins: () => of().mcp.pins(),
+    seen: (definitions) => of().mcp.seen(definitions),
+    allow: (definition, by) => of().mcp.allow(definition, by),
+    task: (token) => of().mcp.task(token),
+    taskBegun: (token, task) => of().mcp.taskBegun(token, task),
+    taskEnded: (token) => of().mcp.taskEnded(token),
+  },
   job: (id, tenant) => of().getResult(id, tenant),
   recorded: (id, tenant, known) => of().reads.recordedJob(id, tenant, known),
   conversation: async (session, tenant) =>

@@ -21,6 +21,7 @@ import { Brain } from './brain.ts';
 import { secureDataFolder } from './data-folder.ts';
 import { FolderMeter } from './folder-meter.ts';
 import { apiOptions, httpServer, OpenCalls, urlOf } from './http.ts';
+import { mcpServers } from './mcp-servers.ts';
 import { ClusterNode } from './node.ts';
 import type { RunningServer, ServerOptions, ServerParts } from './parts.ts';
 import { Reloader } from './reloader.ts';
@@ -58,12 +59,20 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
 /** Throws INVALID_PARAMS for an agent that cannot be used. */
 async function agentsOf(
-  { config, logger, data }: ServerOptions,
+  { config, logger, data, version }: ServerOptions,
   env: Env,
 ): Promise<Pick<ServerParts, 'agents' | 'runsCommands'>> {
   const folder = resolve(data);
   const sandbox = await commandSandbox(config, logger);
-  const agents = new Agents({ env, logger, agents: config.agents, folders: { data: folder }, sandbox });
+  const mcp = mcpServers(config, { env, logger, data, version });
+  const agents = new Agents({
+    env,
+    logger,
+    agents: config.agents,
+    folders: { data: folder },
+    sandbox,
+    mcp,
+  });
   return { agents, runsCommands: await runsCommands(env.disk, agents, folder) };
 }
 

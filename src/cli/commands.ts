@@ -74,6 +74,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/agents.ts')).agents,
   },
   {
+    name: 'tools',
+    summary: 'List the MCP servers and their tools, or allow a definition that has changed',
+    load: async () => (await import('./commands/tools.ts')).tools,
+  },
+  {
     name: 'modules',
     summary: 'List the modules, which propose jobs; or scan one now',
     load: async () => (await import('./commands/modules.ts')).modules,

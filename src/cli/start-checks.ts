@@ -5,8 +5,10 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { moduleSettings } from '../adapters/modules/settings.ts';
 import { checkSchedules } from '../adapters/schedules/check.ts';
 import { Agents } from '../agents/agents.ts';
+import { mcpServers } from '../app/mcp-servers.ts';
 import { gatewayOf, gatewaysOf, spoolsOf, upstreamsOf } from '../app/server-settings.ts';
 import { checkTokenNeeded } from '../app/token-needed.ts';
+import type { McpServers } from '../backends/mcp/servers.ts';
 import { configuredBackends } from '../backends/registry.ts';
 import type { AgentConfig } from '../config/agents.ts';
 import type { CommandConfig, SpoolConfig } from '../config/backends.ts';
@@ -59,6 +61,7 @@ export async function startFindings(settings: StartSettings): Promise<Finding[]>
     await refusalOf('backends.spools', () => spoolsOf(config)),
     await refusalOf('gateway', () => gatewayOf(config, upstreamNames(settings))),
     await refusalOf('backends.gateways', () => gatewaysOf(config)),
+    await refusalOf('mcp', () => checkMcp(settings)),
     await refusalOf('agents', () => checkAgents(settings)),
     await refusalOf('modules', () => moduleSettings(config.modules)),
     await refusalOf('schedules', () => checkSchedules(config.schedules, Date.now())),
@@ -84,8 +87,22 @@ function upstreamNames(settings: StartSettings): string[] {
   }
 }
 
-const checkAgents = ({ config: { agents }, data }: StartSettings): unknown =>
-  new Agents({ env: realEnv(), logger: undefined, agents, folders: { data: resolve(data) } });
+const checkMcp = ({ config, data }: StartSettings): McpServers | undefined =>
+  mcpServers(config, { env: realEnv(), logger: undefined, data });
+
+/** Agents are checked once the MCP servers are right, whose tools they may name. */
+async function checkAgents(settings: StartSettings): Promise<unknown> {
+  const { config, data } = settings;
+  if (await refusalOf('mcp', () => checkMcp(settings))) return undefined;
+  const mcp = checkMcp(settings);
+  return new Agents({
+    env: realEnv(),
+    logger: undefined,
+    agents: config.agents,
+    folders: { data: resolve(data) },
+    mcp,
+  });
+}
 
 /** The refusal that a check of the start throws; it may name a key inside of `path`. */
 async function refusalOf(path: string, check: () => unknown): Promise<Finding | undefined> {

@@ -1,5 +1,6 @@
 /** The calls of the client that are about the server and not about jobs: routes, schedules, governance, prices, modules. */
 import type { GovernanceView, ModeRequest } from '../model/http/governance.ts';
+import type { McpServerList, McpServerView } from '../model/http/mcp-servers.ts';
 import type { ResumedSeat } from '../model/http/meta.ts';
 import type { ModuleView } from '../model/http/modules.ts';
 import type { PricesView, WrittenPrice } from '../model/http/prices.ts';
@@ -38,6 +39,15 @@ export abstract class OperatorCalls {
 
   async deleteSchedule(name: string): Promise<void> {
     await this.call('DELETE', `/v2/schedules/${encodeURIComponent(name)}`);
+  }
+
+  mcpServers(): Promise<McpServerList> {
+    return this.call('GET', '/v2/mcp-servers');
+  }
+
+  /** Allows the definition with this hash, which the server offers by now. */
+  allowMcpTool(server: string, tool: string, hash: string): Promise<McpServerView> {
+    return this.call('POST', `/v2/mcp-servers/${encodeURIComponent(server)}/allow`, { tool, hash });
   }
 
   /** The mode of governance, what it allows, and the last broken rules. */

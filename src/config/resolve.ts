@@ -85,10 +85,8 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     },
     pool: poolOf(pool, orchestrator, isSet('pool.url')),
     pools: poolsOf(raw),
-    agents: raw.agents,
-    schedules: raw.schedules,
     governance: governanceOf(raw.governance, raw.agents),
-    modules: raw.modules,
+    ...listsOf(raw),
     limits: limitSpecs(raw.limits),
     money: { currency: raw.currency, prices: priceSpecs(raw.prices) },
     log: { level: log.level },
@@ -99,6 +97,8 @@ const leasesOf = ({ leases }: RawConfig) => ({
   ttlMs: toMs(leases.ttl_sec),
   gpus: leases.gpus.map(({ index, memory_mb }) => ({ index, memoryMb: memory_mb })),
 });
+/** The lists that are used as they are written. */
+const listsOf = ({ agents, mcp, schedules, modules }: RawConfig) => ({ agents, mcp, schedules, modules });
 
 const sessionsOf = ({ sessions, orchestrator: { retention } }: RawConfig) => ({
   archiveAfterMs: toMs(sessions.archive_after_sec),

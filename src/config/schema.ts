@@ -12,6 +12,7 @@ import { GatewaySchema } from './gateway.ts';
 import { GovernanceSchema } from './governance.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
 import { LimitsSchema } from './limits.ts';
+import { McpSchema } from './mcp.ts';
 import { ModulesSchema } from './modules.ts';
 import { CurrencySchema, PricesSchema } from './prices.ts';
 import { SchedulesSchema } from './schedules.ts';
@@ -166,6 +167,7 @@ export const ConfigSchema = section({
   }),
   backends: BackendsSchema,
   agents: AgentsSchema,
+  mcp: McpSchema,
   modules: ModulesSchema,
   pools: section({
     token: Type.String({ default: '', secret: true, expected: 'what the pool managers want to be shown' }),

@@ -1,5 +1,6 @@
 /** The catalogue of all errors that a caller can see. Codes are never renamed or reused; docs/errors.md is generated. */
 import { type CatalogueEntry, entry } from './error-entry.ts';
+import { MCP_ERRORS } from './mcp-errors.ts';
 
 export const ERRORS = {
   ADMISSION_REJECT: entry(
@@ -75,6 +76,7 @@ export const ERRORS = {
     'A worker did not report ready in time.',
     'Try again, or raise the start timeout.',
   ),
+  ...MCP_ERRORS,
   WORKER_NOT_FOUND: entry(404, false, 'No such worker.', 'List the workers and use one of their ids.'),
   INTERNAL: entry(
     500,

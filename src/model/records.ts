@@ -17,6 +17,7 @@ import type { ErrorInfo } from './errors.ts';
 import type { GovernanceRecord } from './governance.ts';
 import type { JobSpec } from './job-spec.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
+import type { McpPinRecord, McpTaskRecord } from './mcp-records.ts';
 import type { ModuleRecord } from './module-record.ts';
 import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
@@ -312,6 +313,8 @@ export interface SmallKinds {
   readonly schedule: ScheduleRecord;
   readonly module: ModuleRecord;
   readonly governance: GovernanceRecord;
+  readonly mcp_pin: McpPinRecord;
+  readonly mcp_task: McpTaskRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -332,6 +335,8 @@ export const SMALL_KINDS = [
   'schedule',
   'module',
   'governance',
+  'mcp_pin',
+  'mcp_task',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

@@ -18,6 +18,12 @@ export const OWN_TYPES: readonly string[] = [RUN_TYPE, ...RUN_JOB_TYPES];
 export const isModelCall = (runId: string, jobId: string): boolean =>
   jobId.startsWith(`${runId}.`) && /^\d+$/.test(jobId.slice(runId.length + 1));
 
+/**
+ * What happens when a call is made twice. `pure`: it only reads. `idempotent`: a second call changes nothing more.
+ * `effectful`: a second call does it again, so a call whose outcome is unknown waits for a person.
+ */
+export type ToolEffect = 'pure' | 'idempotent' | 'effectful';
+
 /** The payload of a job of type TOOL_TYPE. */
 export interface ToolPayload {
   readonly agent: string;
@@ -26,6 +32,17 @@ export interface ToolPayload {
   /** A person has allowed this call. */
   readonly approved?: boolean;
 }
+
+/**
+ * `failed`: the tool threw. `timeout`, `cancelled` and `output` (a command that wrote too much): the call was given up, so
+ * that it is not known whether the tool has done its work, unless `started` is false.
+ */
+export type ToolFailure = 'failed' | 'timeout' | 'cancelled' | 'output';
+
+/** The result of a job of type TOOL_TYPE. */
+export type ToolResult =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly text: string; readonly why: ToolFailure; readonly started: boolean };
 
 /** A call of a tool as it is shown to the person who allows it, and as it is made then. */
 export interface CallToApprove {

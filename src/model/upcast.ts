@@ -41,6 +41,8 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   schedule: 1,
   module: 1,
   governance: 1,
+  mcp_pin: 1,
+  mcp_task: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -208,6 +210,8 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   schedule: (stored) => ({ ...NO_SCHEDULE, ...stored }),
   module: (stored) => stored,
   governance: (stored) => stored,
+  mcp_pin: (stored) => stored,
+  mcp_task: (stored) => stored,
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -23,6 +23,7 @@ import { Commands } from './command-order.ts';
 import type { Erasures } from './erasures.ts';
 import { GovernanceCommands } from './governance.ts';
 import type { Loop } from './loop.ts';
+import { McpRecords } from './mcp-records.ts';
 import { ModuleMarks } from './module-marks.ts';
 import type { Reads } from './reads.ts';
 import { routeView } from './route-view.ts';
@@ -168,4 +169,5 @@ export const commandsOf = ({ loop, engine, clock, env, mayAct, ...parts }: Comma
   prices: new PriceCommands(loop, engine),
   moduleMarks: new ModuleMarks(loop, engine),
   governance: new GovernanceCommands(loop, engine),
+  mcp: new McpRecords(loop, engine),
 });

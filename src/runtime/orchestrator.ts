@@ -94,6 +94,7 @@ export class Orchestrator extends Service {
   readonly prices: BrainCommands['prices'];
   readonly moduleMarks: BrainCommands['moduleMarks'];
   readonly governance: BrainCommands['governance'];
+  readonly mcp: BrainCommands['mcp'];
   readonly schedules: Schedules;
   readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
@@ -156,6 +157,7 @@ export class Orchestrator extends Service {
     ({ pools: this.pools, limits: this.limits } = commands);
     ({ prices: this.prices, moduleMarks: this.moduleMarks } = commands);
     this.governance = commands.governance;
+    ({ pools: this.pools, limits: this.limits, prices: this.prices, mcp: this.mcp } = commands);
     this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
     this.#sources = new Sources({ ...shared, sources });
@@ -206,6 +208,7 @@ export class Orchestrator extends Service {
     this.#provisioning?.start();
     this.#sources.start();
     // Swept only after the engine has registered the backends: only then it is known which are on this node.
+    // Only after the engine has registered the backends it is known which of them are on this node.
     Promise.all(known).then(() => this.#sweep(), ignore);
   }
 

@@ -30,6 +30,11 @@ export class LineSplitter {
     return this.#isTooLong ? 0 : this.#begunBytes;
   }
 
+  /** Whether the line whose end has not arrived is too long already. */
+  get isTooLong(): boolean {
+    return this.#isTooLong;
+  }
+
   /** The lines that end in this piece. Lines without a character other than blanks are left out. */
   *add(piece: Buffer): Generator<Line> {
     let start = 0;

@@ -60,6 +60,10 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:worker_threads'],
     reason: 'runs outside of the brain, and watches on a thread of its own whether the brain lives',
   },
+  'src/backends/mcp/server-process.ts': {
+    allows: ['node:child_process'],
+    reason: 'starts the processes of MCP servers, which are programs of users',
+  },
   'src/adapters/modules/module-process.ts': {
     allows: ['node:child_process'],
     reason: 'starts the processes of modules, which are programs of users',

@@ -6,10 +6,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import type { Env } from '../../kit/env/env.ts';
-import { poll } from '../../kit/poll.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { identityOf, type ProcessIdentity, signal } from '../../kit/process/identity.ts';
-import { type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
+import { endMarked, type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ModuleSettings } from './settings.ts';
@@ -17,8 +16,6 @@ import type { ModuleSettings } from './settings.ts';
 /** Enough for the message of V8 about memory, which a long native stack follows. */
 const MAX_TAIL_CHARS = 16 * 1024;
 const MAX_MESSAGE_CHARS = 300;
-/** How long ended processes may take to disappear; afterwards the process counts as ended all the same. */
-const CLEAN_UP = { everyMs: 10, atMostMs: 5000 };
 /** Output that a process without the mark still holds open is closed after this; until then what is left is read. */
 const CLOSE_MS = 30_000;
 const LAST_WORDS_MS = 1000;
@@ -127,9 +124,4 @@ function lowerPriority(pid: number): void {
   } catch {
     // It has ended already.
   }
-}
-
-/** Ends all processes with a mark, also those that are started meanwhile. */
-export async function endMarked(env: Env, mark: Mark): Promise<void> {
-  await poll(env, CLEAN_UP, () => (signalMarked(mark, undefined, 'SIGKILL') ? undefined : true));
 }

@@ -1,11 +1,12 @@
 /** One module: scans it at its interval, after failures later and later, and has the ends of its jobs handled. */
 import { backoffMs } from '../../kit/backoff.ts';
 import { pause } from '../../kit/pause.ts';
+import { endMarked } from '../../kit/process/marked.ts';
 import { Service } from '../../kit/service.ts';
 import { type OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { ModuleView } from '../../model/http/modules.ts';
 import { Handling } from './handling.ts';
-import { endMarked, moduleMark } from './module-process.ts';
+import { moduleMark } from './module-process.ts';
 import { type ModuleParts, RETRY } from './parts.ts';
 import { Scan, type ScanResult } from './scan.ts';
 import { OUTCOMES, ScanCounts } from './scan-counts.ts';

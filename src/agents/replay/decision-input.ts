@@ -10,7 +10,14 @@ import { stableHash } from '../../kit/hash.ts';
 import type { RunBudget } from '../../model/agent.ts';
 import { leftOf } from '../budget.ts';
 import type { BudgetLeft, EndedCall, RunState, ToolOffer } from '../run-state.ts';
-import type { BadArguments, DecisionInput, RunRecord, ToolFacts, UsedBudget } from './run-record.ts';
+import type {
+  BadArguments,
+  DecisionInput,
+  NotedFault,
+  RunRecord,
+  ToolFacts,
+  UsedBudget,
+} from './run-record.ts';
 
 /** Undefined for a run that began in a version that noted nothing. */
 export function recordOf({ agent, heard, decisions, inputs }: RunState): RunRecord | undefined {
@@ -45,6 +52,7 @@ export function withInput(
     ...(gone.length > 0 && { gone }),
     ...(isChanged && { tools: facts }),
     ...(tools.bad.length > 0 && { badArguments: tools.bad }),
+    ...(tools.faults.length > 0 && { faults: tools.faults }),
   };
   const n = run.decisions;
   const isPlain = Object.keys(input).length === 0;
@@ -58,6 +66,7 @@ export const lastTools = (inputs: readonly DecisionInput[]): readonly ToolFacts[
 export class NotedTools {
   readonly offer: ToolOffer;
   readonly bad: BadArguments[] = [];
+  readonly faults: NotedFault[] = [];
   readonly #tools: ToolOffer;
 
   constructor(tools: ToolOffer) {
@@ -69,6 +78,11 @@ export class NotedTools {
         if (checked?.ok === false)
           this.bad.push({ tool, hash: argumentsHash(text), message: checked.message });
         return checked;
+      },
+      faultOf: (tool) => {
+        const fault = tools.faultOf(tool);
+        if (fault) this.faults.push({ tool, ...fault });
+        return fault;
       },
     };
   }
@@ -90,7 +104,7 @@ export function factsOf(tools: ToolOffer, name: string): ToolFacts {
     category: tools.categoryOf(name),
     timeoutMs: tools.timeoutOf(name),
     needsApproval: tools.needsApproval(name),
-    backend: tools.backendOf(name),
+    backend: tools.placeOf(name).backend,
     ...(outputBytes !== undefined && { outputBytes }),
   };
 }

@@ -76,7 +76,11 @@ export function replayedTools({ agent, recorded, facts, input, told, others }: R
       // What the agent of the record alone has demanded is demanded no more.
       return known.needsApproval && !recorded.approve?.includes(name);
     },
-    backendOf: (name) => factsOf(name)?.backend ?? others?.backendOf(name) ?? 'function',
+    placeOf: (name) => {
+      const backend = factsOf(name)?.backend;
+      return backend === undefined ? (others?.placeOf(name) ?? { backend: 'function' }) : { backend };
+    },
+    faultOf: (name) => input?.faults?.find(({ tool }) => tool === name),
     outputBytesOf: (name) => factsOf(name)?.outputBytes ?? others?.outputBytesOf(name),
   };
 }

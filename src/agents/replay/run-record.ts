@@ -17,7 +17,7 @@ export interface ToolFacts {
   readonly category: string;
   readonly timeoutMs: number;
   readonly needsApproval: boolean;
-  readonly backend: 'function' | 'command';
+  readonly backend: string;
   readonly outputBytes?: number;
 }
 
@@ -26,6 +26,13 @@ export interface BadArguments {
   readonly tool: string;
   /** The hash of the text of the arguments. */
   readonly hash: string;
+  readonly message: string;
+}
+
+/** Why a tool that the run had was not called at this decision. */
+export interface NotedFault {
+  readonly tool: string;
+  readonly code: 'TOOL_CHANGED' | 'TOOL_GONE';
   readonly message: string;
 }
 
@@ -40,6 +47,7 @@ export interface DecisionInput {
   /** The tools, where they are not those of the decision before. */
   readonly tools?: readonly ToolFacts[];
   readonly badArguments?: readonly BadArguments[];
+  readonly faults?: readonly NotedFault[];
 }
 
 /** What a run keeps of itself for replay, in its state and in its result. */

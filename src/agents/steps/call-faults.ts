@@ -8,6 +8,8 @@ export const CALL_FAULTS = [
   'UNKNOWN_TOOL',
   /** The agent had the tool when the run began, and has it no more. */
   'TOOL_GONE',
+  /** The MCP server offers another definition of the tool than the one that was allowed. */
+  'TOOL_CHANGED',
   /** The arguments do not have the form that the tool asks for. */
   'INVALID_ARGUMENTS',
   /** The same call was made as often as it may be in one run. */

@@ -25,7 +25,8 @@ const TOOLS: ToolOffer = {
   categoryOf: () => 'other',
   effectOf: () => 'pure',
   timeoutOf: () => 5000,
-  backendOf: () => 'function',
+  placeOf: () => ({ backend: 'function' }),
+  faultOf: () => undefined,
   outputBytesOf: () => undefined,
   needsApproval: () => false,
 };

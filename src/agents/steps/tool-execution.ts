@@ -2,6 +2,7 @@
  * The calls of tools that the model asked for, each a job of its own, all at once. What cannot be called and what fails is
  * told to the model, and does not end the run.
  */
+import { cutText } from '../../kit/cut-text.ts';
 import { stableHash } from '../../kit/hash.ts';
 import { DEFAULT_APPROVAL_WAIT_MS, DEFAULT_PARALLEL_TOOLS } from '../../model/agent.ts';
 import {
@@ -11,6 +12,7 @@ import {
   type CallToApprove,
   TOOL_TYPE,
   type ToolPayload,
+  type ToolResult,
 } from '../../model/run-jobs.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
 import {
@@ -24,8 +26,6 @@ import {
   type StepContext,
   type StepNote,
 } from '../run-state.ts';
-import type { ToolResult } from '../tools/call.ts';
-import { cutText } from '../tools/output.ts';
 import { type CallFault, type CallFaultCode, faultNotes, refusedCall } from './call-faults.ts';
 import { askedCalls } from './llm-call.ts';
 import { cut } from './model-call.ts';
@@ -101,6 +101,8 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): CallFault |
   if (sorted.jobs.length >= most)
     return fault('TOO_MANY_CALLS', `at most ${most} tools are called at once: ask for it again`);
   const checked = tools.check(name, text);
+  const off = tools.faultOf(name);
+  if (off) return off;
   if (!checked) return missing(agent.tools?.includes(name) === true);
   if (!checked.ok) return fault('INVALID_ARGUMENTS', checked.message);
   const hash = callHash(name, checked.args);
@@ -135,7 +137,7 @@ function toolJob(
   return {
     job_id: id,
     type: TOOL_TYPE,
-    backend: tools.backendOf(tool),
+    ...tools.placeOf(tool),
     priority,
     tags: {
       agent: run.agent.name,
@@ -200,7 +202,8 @@ function jobOf(
   id: string,
 ): ChildJob | CallFault {
   const { run, tools, left } = context;
-  if (isOutOfTime(left)) return OUT_OF_TIME;
+  const off = isOutOfTime(left) ? OUT_OF_TIME : tools.faultOf(tool);
+  if (off) return off;
   if (toApprove)
     return isApproved
       ? toolJob(context, id, tool, toApprove.args, true)

@@ -3,7 +3,8 @@ import { getEventListeners } from 'node:events';
 import { describe, test } from 'node:test';
 import { VirtualEnv } from '../../../test/flow/virtual-env.ts';
 import { Secret } from '../../kit/secret.ts';
-import { callTool, type ToolResult } from './call.ts';
+import type { ToolResult } from '../../model/run-jobs.ts';
+import { callTool } from './call.ts';
 import { MAX_ERROR_CHARS } from './error-text.ts';
 import type { Tool, ToolContext } from './tool.ts';
 

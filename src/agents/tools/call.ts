@@ -2,11 +2,13 @@
  * Runs one call of a tool. It always ends, with a text for the model: at the latest at its timeout, also if the tool
  * ignores its signal.
  */
+import { cutText } from '../../kit/cut-text.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import type { Secret } from '../../kit/secret.ts';
+import type { ToolFailure, ToolResult } from '../../model/run-jobs.ts';
 import type { ToolArguments } from './arguments.ts';
 import { errorText } from './error-text.ts';
-import { cutText, textOf } from './output.ts';
+import { textOf } from './output.ts';
 import type { Tool, ToolContext } from './tool.ts';
 
 export const DEFAULT_TIMEOUT_MS = 60_000;
@@ -21,16 +23,6 @@ export interface CallLimits {
   /** Values that must not appear in the text of an error. */
   readonly secrets?: readonly Secret[];
 }
-
-/**
- * `failed`: the tool threw. `timeout`, `cancelled` and `output` (a command that wrote too much): the call was given up, so
- * that it is not known whether the tool has done its work, unless `started` is false.
- */
-export type ToolFailure = 'failed' | 'timeout' | 'cancelled' | 'output';
-
-export type ToolResult =
-  | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly text: string; readonly why: ToolFailure; readonly started: boolean };
 
 /** `args` were checked against the schema of the tool. */
 export async function callTool(

@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { realEnv } from '../../kit/env/real.ts';
-import { callTool, type ToolResult } from './call.ts';
+import type { ToolResult } from '../../model/run-jobs.ts';
+import { callTool } from './call.ts';
 import { type FileToolsOptions, fileTools } from './files.ts';
 import { ToolSet } from './registry.ts';
 

@@ -1,6 +1,7 @@
 /** Tools for the files below one folder: list, read, search and, if allowed, write. root-folder.ts keeps them inside. */
+
+import { isContinuation } from '../../kit/cut-text.ts';
 import type { Random } from '../../kit/env/env.ts';
-import { isContinuation } from './output.ts';
 import { type FolderEntry, RootFolder } from './root-folder.ts';
 import { rootPath } from './root-path.ts';
 import { SEARCH_LIMITS, type SearchLimits, searchFiles } from './search.ts';

@@ -5,9 +5,10 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { realEnv } from '../../kit/env/real.ts';
+import type { ToolResult } from '../../model/run-jobs.ts';
 import type { Address } from '../../wire/outbound.ts';
 import type { AllowedHost } from './allowed-hosts.ts';
-import { callTool, type ToolResult } from './call.ts';
+import { callTool } from './call.ts';
 import { type HttpGetOptions, type HttpGetResult, httpGetTools } from './http-get.ts';
 import { ToolSet } from './registry.ts';
 

@@ -1,5 +1,5 @@
 /** Tells text from other content, by its type and by its bytes. */
-import { characterStart } from './output.ts';
+import { characterStart } from '../../kit/cut-text.ts';
 
 const TEXT_TYPE =
   /^(text\/[\w.+-]+|application\/(json|xml|javascript|yaml|x-yaml|x-ndjson|[\w.-]+\+(json|xml|yaml)))$/;

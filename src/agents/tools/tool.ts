@@ -1,10 +1,8 @@
 /** A tool: something that an agent's model may ask for. Each call of it is a job of its own. */
 
-/**
- * What happens when a call is made twice. `pure`: it only reads. `idempotent`: a second call changes nothing more.
- * `effectful`: a second call does it again, so a call whose outcome is unknown waits for a person.
- */
-export type ToolEffect = 'pure' | 'idempotent' | 'effectful';
+import type { ToolEffect } from '../../model/run-jobs.ts';
+
+export type { ToolEffect };
 
 /** A JSON Schema. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
-/** One call of a function: its numbered events, of which the last MAX_EVENTS are kept, and its outcome. */
-import type { ExecutionEvent, ExecutionOutcome, ExecutionStatus } from '../../core/ports/backend.ts';
+/** One call of a function: its numbered events, of which the last MAX_EVENTS are kept, and how it ended. */
+import type { ExecutionEnd, ExecutionEvent, ExecutionStatus } from '../../core/ports/backend.ts';
 import type { TokenEvent } from '../../model/worker-wire.ts';
 
 /** Maximum number of events kept for late readers; a reader that is further behind sees a gap in the numbers. */
@@ -11,16 +11,16 @@ export class FunctionExecution {
   #events: ExecutionEvent[] = [];
   #count = 0;
   #tokens = 0;
-  #outcome: ExecutionOutcome | undefined;
+  #end: ExecutionEnd | undefined;
   readonly #readers = new Set<(event: ExecutionEvent) => void>();
-  readonly #ended: Promise<ExecutionOutcome>;
-  #end!: (outcome: ExecutionOutcome) => void;
+  readonly #ended: Promise<ExecutionEnd>;
+  #resolve!: (end: ExecutionEnd) => void;
 
   /** `hash`: the hash of the job's body, where its id was chosen by a caller. */
   constructor(hash: string | undefined) {
     this.hash = hash;
     this.#ended = new Promise((resolve) => {
-      this.#end = resolve;
+      this.#resolve = resolve;
     });
   }
 
@@ -34,12 +34,12 @@ export class FunctionExecution {
     this.#abort.abort();
   }
 
-  status(): Exclude<ExecutionStatus, { is: 'forgotten' }> {
-    return this.#outcome ? { is: 'ended', outcome: this.#outcome } : { is: 'running' };
+  status(): ExecutionEnd | { readonly is: 'running' } {
+    return this.#end ?? { is: 'running' };
   }
 
   /** The status together with the hash of the body. */
-  knownStatus(): Exclude<ExecutionStatus, { is: 'forgotten' }> {
+  knownStatus(): ExecutionStatus {
     const status = this.status();
     return this.hash === undefined ? status : { ...status, hash: this.hash };
   }
@@ -51,27 +51,27 @@ export class FunctionExecution {
   }
 
   token(text: string, delta?: TokenEvent['delta']): void {
-    if (this.#outcome) return;
+    if (this.#end) return;
     // Throws here, in the function, where `delta` is no JSON: followers serialise it later.
     if (delta !== undefined) JSON.stringify(delta);
     const i = this.#tokens++;
     this.emit('token', delta === undefined ? { t: text, i } : { t: text, i, delta });
   }
 
-  end(outcome: ExecutionOutcome): void {
-    this.#outcome = outcome;
-    this.#end(outcome);
+  end(end: ExecutionEnd): void {
+    this.#end = end;
+    this.#resolve(end);
   }
 
-  /** Passes on the events after `from` and returns the outcome; undefined when the signal stopped the reader first. */
+  /** Passes on the events after `from` and returns the end; undefined when the signal stopped the reader first. */
   async follow(
     from: number,
     on: (event: ExecutionEvent) => void,
     signal?: AbortSignal,
-  ): Promise<ExecutionOutcome | undefined> {
+  ): Promise<ExecutionEnd | undefined> {
     for (const event of this.#events) if (event.n > from && !signal?.aborted) on(event);
     if (signal?.aborted) return undefined;
-    if (this.#outcome) return this.#outcome;
+    if (this.#end) return this.#end;
     this.#readers.add(on);
     try {
       return await (signal ? Promise.race([this.#ended, aborted(signal)]) : this.#ended);

@@ -6,6 +6,7 @@
 import {
   type Backend,
   type BackendInfo,
+  type ExecutionEnd,
   type ExecutionEvent,
   type ExecutionOutcome,
   type FollowEnd,
@@ -65,7 +66,14 @@ export interface FunctionBackendOptions {
   readonly labels?: Labels;
   /** Its functions only decide, and do nothing outside: a call that is lost is made again, and uses up no try. */
   readonly repeatable?: boolean;
+  /** The kind that jobs name it by, where it is a part of another backend; `function` by default. */
+  readonly kind?: string;
+  /** Nothing that its calls began goes on after this process has ended. */
+  readonly endsWithProcess?: boolean;
 }
+
+/** Thrown by a function whose work may or may not have been done: `on_unknown` of the job decides. */
+export class UnknownOutcome extends Error {}
 
 /** At least this many refused tokens are remembered; an offer for an older one can no longer arrive within one process. */
 const MIN_REFUSED = 10_000;
@@ -90,7 +98,7 @@ export class FunctionBackend implements Backend {
     this.#registry = env.random.hex(8);
     this.info = {
       name: options.name,
-      kind: 'function',
+      kind: options.kind ?? 'function',
       slots: options.slots ?? 1,
       types: Object.keys(options.types),
       models: options.models,
@@ -98,6 +106,7 @@ export class FunctionBackend implements Backend {
       paid: false,
       keepsResults: false,
       ...(options.repeatable && { isRepeatable: true }),
+      ...(options.endsWithProcess && { endsWithProcess: true }),
       registry: this.#registry,
     };
   }
@@ -136,8 +145,7 @@ export class FunctionBackend implements Backend {
     signal?: AbortSignal,
   ): Promise<FollowEnd> {
     const execution = this.#executions.get(token);
-    const outcome = await execution?.follow(from, on, signal);
-    return outcome ? { is: 'ended', outcome } : { is: 'lost' };
+    return (await execution?.follow(from, on, signal)) ?? { is: 'lost' };
   }
 
   async kill(token: string, who: Commander, how: KillHow = 'end'): Promise<KillReply> {
@@ -149,23 +157,37 @@ export class FunctionBackend implements Backend {
     }
     if (how === 'end') execution.abort();
     const status = execution.knownStatus();
-    if (status.is === 'ended') return status;
+    if (status.is !== 'running') return status;
     return { is: how === 'end' ? 'stopping' : 'running' };
   }
 
   async ack(token: string, who: Commander): Promise<void> {
-    if (this.#isFenced(who) || this.#executions.get(token)?.status().is !== 'ended') return;
+    const execution = this.#executions.get(token);
+    if (this.#isFenced(who) || !execution || execution.status().is === 'running') return;
     this.#executions.delete(token);
     this.#refused.add(token);
+  }
+
+  /** Whether the token runs here, or has ended and was not acknowledged. */
+  knows(token: string): boolean {
+    return this.#executions.has(token);
+  }
+
+  /** Goes on with an execution of an earlier process whose work has outlived it: from now on its token is known here. */
+  resume(token: string, work: (signal: AbortSignal) => Promise<unknown>): void {
+    if (this.#executions.has(token) || this.#refused.has(token)) return;
+    const execution = new FunctionExecution(undefined);
+    this.#executions.set(token, execution);
+    this.#running++;
+    void this.#ended(execution, async () => resultOf(await work(execution.signal)));
   }
 
   async #run(run: JobFunction, offer: Offer, execution: FunctionExecution): Promise<void> {
     const { token, ask } = offer;
     this.#running++;
     execution.emit('started', { job_id: ask.id, model: ask.spec.model, started_at: this.#env.clock.now() });
-    let outcome: ExecutionOutcome;
     let label: string | undefined;
-    try {
+    await this.#ended(execution, async () => {
       const context: FunctionContext = {
         jobId: ask.id,
         tenant: ask.tenant,
@@ -190,17 +212,20 @@ export class FunctionBackend implements Backend {
         wait: (request) => new Wait(request),
         end: (result, said) => new SaidResult(result, said),
       };
-      const result = await run(JSON.parse(offer.payloadText) as never, context);
-      outcome =
-        result instanceof Wait || result instanceof SaidResult
-          ? result.outcome()
-          : { ok: true, resultText: JSON.stringify(result) ?? 'null' };
-      if (label !== undefined) outcome = { ...outcome, label };
+      const outcome = resultOf(await run(JSON.parse(offer.payloadText) as never, context));
+      return label === undefined ? outcome : { ...outcome, label };
+    });
+  }
+
+  async #ended(execution: FunctionExecution, outcomeOf: () => Promise<ExecutionOutcome>): Promise<void> {
+    let end: ExecutionEnd;
+    try {
+      end = { is: 'ended', outcome: await outcomeOf() };
     } catch (error) {
-      outcome = execution.signal.aborted ? { ok: 'cancelled' } : failure(error);
+      end = endOf(error, execution.signal.aborted);
     }
     this.#running--;
-    execution.end(outcome);
+    execution.end(end);
   }
 
   /** Whether the brain was replaced, or is on a copy of the store. Records a newer opening. */
@@ -215,6 +240,18 @@ const refused = (code: ErrorCode, message: string): OfferReply => ({
   is: 'refused',
   error: errorInfo(code, message),
 });
+
+type FunctionOutcome = Exclude<ExecutionOutcome, { ok: false | 'cancelled' | 'turned_away' }>;
+
+const resultOf = (result: unknown): FunctionOutcome =>
+  result instanceof Wait || result instanceof SaidResult
+    ? result.outcome()
+    : { ok: true, resultText: JSON.stringify(result) ?? 'null' };
+
+function endOf(thrown: unknown, isAborted: boolean): ExecutionEnd {
+  if (thrown instanceof UnknownOutcome) return { is: 'forgotten', why: thrown.message };
+  return { is: 'ended', outcome: isAborted ? { ok: 'cancelled' } : failure(thrown) };
+}
 
 /** A thrown error is retriable unless it has `retriable: false`. */
 function failure(thrown: unknown): ExecutionOutcome {

@@ -7,6 +7,7 @@ import { governance } from './governance.ts';
 import type { EngineTurn } from './handler.ts';
 import { jobs } from './jobs.ts';
 import { leases } from './leases.ts';
+import { mcp } from './mcp.ts';
 import { models } from './models.ts';
 import { modules } from './modules.ts';
 import { money } from './money.ts';
@@ -26,6 +27,7 @@ const HANDLERS = {
   ...schedules,
   ...modules,
   ...governance,
+  ...mcp,
   ...brain,
 };
 

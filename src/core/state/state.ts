@@ -102,6 +102,8 @@ export class State {
     schedule: new Table(),
     module: new Table(),
     governance: new Table(),
+    mcp_pin: new Table(),
+    mcp_task: new Table(),
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();

@@ -2,6 +2,8 @@
  * A process and all its descendants. They carry the same mark, an environment variable, so they can be found even when
  * their parent has changed or their pid was never recorded. The leader is the process that was started first.
  */
+import type { Env } from '../env/env.ts';
+import { poll } from '../poll.ts';
 import {
   environmentHas,
   identityOf,
@@ -53,4 +55,12 @@ export function signalMarked(
 export function findLeader(mark: Mark): ProcessIdentity | undefined {
   const leader = markedProcesses(mark).find(leadsGroup);
   return leader === undefined ? undefined : identityOf(leader);
+}
+
+/** How long ended processes may take to disappear; afterwards they count as ended all the same. */
+const CLEAN_UP = { everyMs: 10, atMostMs: 5000 };
+
+/** Ends all processes with a mark, also those that are started meanwhile. */
+export async function endMarked(env: Env, mark: Mark): Promise<void> {
+  await poll(env, CLEAN_UP, () => (signalMarked(mark, undefined, 'SIGKILL') ? undefined : true));
 }

@@ -52,4 +52,12 @@ export const AGENTS_BUGS: readonly PlantedBug[] = [
     catcher: 'forks',
     says: /✖ asks anew for a call that was allowed to its origin/,
   },
+  {
+    name: 'the definition of a tool that was allowed is compared by its name',
+    file: 'src/backends/mcp/definition.ts',
+    find: 'hash: stableHash(listed),',
+    replace: 'hash: stableHash(name),',
+    catcher: 'mcpTools',
+    says: /✖ a definition that changes under the connection is not called until it is allowed/,
+  },
 ];

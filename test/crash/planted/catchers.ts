@@ -60,6 +60,9 @@ export const CATCHERS = {
   },
   forks: { args: ['--test', '--test-name-pattern=asks anew', 'test/flow/fork.test.ts'] },
   approvals: { args: ['test/flow/approvals.test.ts'] },
+  mcpTools: {
+    args: ['--test', '--test-name-pattern=a definition that changes', 'src/backends/mcp/faults.test.ts'],
+  },
   bodies: { args: ['src/stores/journal/blob-use.test.ts'] },
   spoolKill: spool('kill', 'run to success'),
   spoolPower: spool('power', 'run to success'),
