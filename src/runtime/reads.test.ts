@@ -109,16 +109,8 @@ test('every read of a record waits, or is listed as synchronous', async (t) => {
     'leftWork',
     'now',
   ];
-  /** `pool` needs a brain with pool managers; `pools` waits in the same way, and so does `job` for `recordedJob`. The others are no reads of callers. */
-  const others = [
-    'constructor',
-    'entryNow',
-    'entryWithResult',
-    'entryWithValue',
-    'bodiesOf',
-    'pool',
-    'recordedJob',
-  ];
+  /** `pool` needs a brain with pool managers; `pools` waits in the same way. The others are no reads of callers. */
+  const others = ['constructor', 'entryNow', 'entryWithResult', 'entryWithValue', 'bodiesOf', 'pool'];
   const all = Object.getOwnPropertyNames(Object.getPrototypeOf(orchestrator.reads));
   assert.deepEqual(all.sort(), [...Object.keys(WAITING), ...atOnce, ...others].sort());
 });
