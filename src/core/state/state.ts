@@ -36,7 +36,7 @@ import { Pools } from './pools.ts';
 import { QueuedByTenant } from './queued-by-tenant.ts';
 import { RecentIds } from './recent-ids.ts';
 import { Roster } from './roster.ts';
-import { Catalog, SessionTable, Table, type Tables, WaitStateTable, WorkerTable } from './tables.ts';
+import { Catalog, plainTables, SessionTable, type Tables, WaitStateTable, WorkerTable } from './tables.ts';
 import { nextWake } from './wake.ts';
 
 const TIMER_POSITION = {
@@ -86,24 +86,12 @@ export class State {
   readonly batches = new BatchTable(this.#isHere);
   readonly waitStates = new WaitStateTable();
   readonly tables: Tables = {
+    ...plainTables(),
     model: this.catalog,
     worker: this.workers,
     session: this.sessions,
-    pool: new Table(),
-    demand: new Table(),
-    limits: new Table(),
-    spent: new Table(),
-    prices: new Table(),
-    route: new Table(),
     batch: this.batches,
-    failed_dependency: new Table(),
-    erasure: new Table(),
     wait_state: this.waitStates,
-    schedule: new Table(),
-    module: new Table(),
-    governance: new Table(),
-    mcp_pin: new Table(),
-    mcp_task: new Table(),
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();

@@ -197,3 +197,22 @@ class Index {
 const NONE: readonly string[] = [];
 
 export type Tables = { readonly [K in SmallKind]: Table<SmallKinds[K]> };
+
+/** The kinds whose tables have indexes of their own. */
+type IndexedKind = 'model' | 'worker' | 'session' | 'batch' | 'wait_state';
+
+export const plainTables = (): Omit<Tables, IndexedKind> => ({
+  pool: new Table(),
+  demand: new Table(),
+  limits: new Table(),
+  spent: new Table(),
+  prices: new Table(),
+  route: new Table(),
+  failed_dependency: new Table(),
+  erasure: new Table(),
+  schedule: new Table(),
+  module: new Table(),
+  governance: new Table(),
+  mcp_pin: new Table(),
+  mcp_task: new Table(),
+});
