@@ -148,6 +148,11 @@ const TARGETS: readonly Target[] = [
   ),
   // A plain job of 200 bytes stores an eighth of what a step stores: like is compared with like above.
   withoutBound('a step of an agent: CPU ÷ a plain job of 200 bytes', plain(['agent step', 'ratio'])),
+  atMost(
+    'a call of an MCP tool over stdio: CPU ÷ the official client alone plus one durable job',
+    1.5,
+    plain(['mcp call', 'ratio']),
+  ),
   atLeast(
     'runs of agents ÷ LangGraph with its saver for PostgreSQL',
     5,

@@ -22,6 +22,11 @@ const CALLS_PER_RUN = 8;
 const RUNS_IN_FLIGHT = 8;
 const RUNS_PER_TURN = 64;
 const TURNS = 8;
+/**
+ * Work that ends at once shares its commit with its claim, which work outside of the process cannot: so what stands beside a
+ * call takes about as long as the server's answer.
+ */
+const ANSWER_MS = 1;
 
 interface Args {
   readonly folder: string;
@@ -49,7 +54,7 @@ async function openBrain(folder: string) {
     data: join(folder, 'data'),
     backends: [
       { name: 'model', slots, models: ['scripted'], types: { inference: model } },
-      { name: 'no-op', slots, types: { bench: () => null } },
+      { name: 'no-op', slots, types: { bench: () => sleep(ANSWER_MS) } },
     ],
     tools: [
       {
@@ -57,7 +62,7 @@ async function openBrain(folder: string) {
         description: 'Looks something up.',
         parameters: { type: 'object', properties: { text: { type: 'string' } } },
         effect: 'effectful',
-        run: ({ text }: { text: string }) => text,
+        run: ({ text }: { text: string }) => sleep(ANSWER_MS).then(() => text),
       },
     ],
     config: `${CONFIG}\nmcp: ${JSON.stringify(mcp)}\nagents: ${JSON.stringify(agents)}\n`,

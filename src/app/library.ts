@@ -104,7 +104,7 @@ export async function createOrchestrator(options: OrchestratorOptions): Promise<
     folders: { data: resolve(folder) },
     tools: options.tools ?? [],
     sandbox: await commandSandbox(config, logger),
-    mcp: mcpServers(config, { env, logger, data: folder }),
+    mcp: mcpServers(config.mcp, { env, logger, data: folder }),
   });
   const place = descriptor.keepsNothing ? undefined : await commandPlace(env.disk, agents, folder, isCopy);
   if (!place && agents.hasCommands)

@@ -16,10 +16,10 @@ export interface McpSurroundings {
 
 /** Undefined where there are none. Throws INVALID_PARAMS for a server that cannot be used. */
 export function mcpServers(
-  { mcp }: Pick<ResolvedConfig, 'mcp'>,
+  servers: ResolvedConfig['mcp'],
   { env, logger, data, version = '0' }: McpSurroundings,
 ): McpServers | undefined {
-  const settings = mcpSettings(mcp as readonly McpServerConfig[], process.env);
+  const settings = mcpSettings(servers as readonly McpServerConfig[], process.env);
   if (settings.length === 0) return undefined;
   return new McpServers({ env, logger, settings, folder: join(resolve(data), 'mcp'), version });
 }

@@ -64,7 +64,7 @@ async function agentsOf(
 ): Promise<Pick<ServerParts, 'agents' | 'runsCommands'>> {
   const folder = resolve(data);
   const sandbox = await commandSandbox(config, logger);
-  const mcp = mcpServers(config, { env, logger, data, version });
+  const mcp = mcpServers(config.mcp, { env, logger, data, version });
   const agents = new Agents({
     env,
     logger,

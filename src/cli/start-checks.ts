@@ -88,7 +88,7 @@ function upstreamNames(settings: StartSettings): string[] {
 }
 
 const checkMcp = ({ config, data }: StartSettings): McpServers | undefined =>
-  mcpServers(config, { env: realEnv(), logger: undefined, data });
+  mcpServers(config.mcp, { env: realEnv(), logger: undefined, data });
 
 /** Agents are checked once the MCP servers are right, whose tools they may name. */
 async function checkAgents(settings: StartSettings): Promise<unknown> {

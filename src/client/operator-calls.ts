@@ -42,12 +42,12 @@ export abstract class OperatorCalls {
   }
 
   mcpServers(): Promise<McpServerList> {
-    return this.call('GET', '/v2/mcp-servers');
+    return this.call('GET', '/v2/tools');
   }
 
   /** Allows the definition with this hash, which the server offers by now. */
   allowMcpTool(server: string, tool: string, hash: string): Promise<McpServerView> {
-    return this.call('POST', `/v2/mcp-servers/${encodeURIComponent(server)}/allow`, { tool, hash });
+    return this.call('POST', `/v2/tools/${encodeURIComponent(server)}/allow`, { tool, hash });
   }
 
   /** The mode of governance, what it allows, and the last broken rules. */

@@ -65,8 +65,8 @@ export class McpConnection {
       await connection.#connect();
       await connection.list();
     } catch (error) {
-      await connection.close();
       const failure = parts.failure();
+      await connection.close();
       throw failure === undefined ? error : new Error(failure, { cause: error });
     }
     return connection;
