@@ -3,6 +3,7 @@ import { AGENTS_BUGS } from './planted/agents.ts';
 import { ATTEMPTS_BUGS } from './planted/attempts.ts';
 import type { PlantedBug } from './planted/catchers.ts';
 import { GATEWAY_BUGS } from './planted/gateway.ts';
+import { GOVERNANCE_BUGS } from './planted/governance.ts';
 import { MODULES_BUGS } from './planted/modules.ts';
 import { MONEY_BUGS } from './planted/money.ts';
 import { RECOVERY_BUGS } from './planted/recovery.ts';
@@ -22,4 +23,5 @@ export const PLANTED: readonly PlantedBug[] = [
   ...SPOOL_BUGS,
   ...STICKY_BUGS,
   ...MODULES_BUGS,
+  ...GOVERNANCE_BUGS,
 ];

@@ -83,6 +83,15 @@ export const CATCHERS = {
     args: ['--test', '--test-name-pattern=the metrics say so .journal', 'test/flow/sticky.test.ts'],
   },
   affinity: { args: ['src/core/scheduling/affinity.test.ts'] },
+  governed: { args: ['src/core/admission/governed.test.ts'] },
+  lockdown: {
+    args: [
+      '--test',
+      '--test-name-pattern=LOCKDOWN holds over a restart.*journal',
+      'test/flow/governance.test.ts',
+    ],
+  },
+  triggers: { args: ['src/adapters/governance/triggers.test.ts'] },
   moduleMark: {
     args: ['--test', '--test-name-pattern=the mark is written', 'src/adapters/modules/handling.test.ts'],
   },
