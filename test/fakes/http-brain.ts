@@ -5,6 +5,7 @@ import type { Tool } from '../../src/agents/tools/tool.ts';
 import { apiRoutes } from '../../src/api/api.ts';
 import type { Reloading } from '../../src/api/control.ts';
 import type { ModuleDirectory } from '../../src/api/modules.ts';
+import { mcpServers } from '../../src/app/mcp-servers.ts';
 import { runReads } from '../../src/app/run-reads.ts';
 import { runtimeSettings } from '../../src/app/settings.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
@@ -98,6 +99,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     logger,
     agents: config.agents,
     tools: options.tools ?? [],
+    mcp: mcpServers(config.mcp, { env, logger, data: config.state.checkpointDir }),
   });
   const orchestrator: Orchestrator = new Orchestrator({
     answerRoom,

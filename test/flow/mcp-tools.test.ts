@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import { OrchdClient } from '../../src/client/index.ts';
+import { httpBrain } from '../fakes/http-brain.ts';
 import { FAKE_SERVER, until } from '../fakes/mcp-kit.ts';
 import { type Said, ScriptedModel } from '../fakes/scripted-model.ts';
 import { LASTING, onStores, start, within } from './flow-kit.ts';
@@ -114,3 +116,28 @@ onStores(
     assert.deepEqual(linesIn(folder, 'calls'), ['die', 'hang']);
   },
 );
+
+test('a changed definition is shown and allowed over HTTP, by its hash, and the record says who has allowed it', async (t) => {
+  const folder = folderOf(t);
+  const brain = await httpBrain({ config: configOf(folder), backends: [obedient().backend()] });
+  t.after(() => brain.stop());
+  const client = new OrchdClient({ url: brain.url });
+  const echo = async () => (await client.mcpServers()).servers[0]?.tools.find(({ tool }) => tool === 'echo');
+  const call = async (id: string) => {
+    await brain.orchestrator.submit({ ...RUN, job_id: id, payload: { agent: 'a', input: 'fake__echo' } });
+    return ((await within(brain.orchestrator.wait(id))).result as RunEnd).steps.find(({ tool }) => tool)
+      ?.error;
+  };
+  assert.equal(await call('first'), undefined);
+  fs.writeFileSync(join(folder, 'changed'), '');
+  await brain.orchestrator.submit({ ...RUN, payload: { agent: 'a', input: 'fake__change' } });
+  await until(async () => (await echo())?.state === 'changed');
+  assert.equal(await call('second'), 'TOOL_CHANGED');
+  await assert.rejects(client.allowMcpTool('fake', 'echo', 'f'.repeat(64)), { code: 'ILLEGAL_STATE' });
+  await assert.rejects(client.allowMcpTool('other', 'echo', 'f'.repeat(64)), { code: 'NOT_FOUND' });
+  assert.equal(await call('third'), 'TOOL_CHANGED', 'nothing was allowed');
+  await client.allowMcpTool('fake', 'echo', (await echo())?.offered?.hash ?? '');
+  assert.equal((await echo())?.state, 'allowed');
+  assert.notEqual((await echo())?.allowed_by, 'first-seen');
+  assert.equal(await call('fourth'), undefined);
+});
