@@ -348,7 +348,7 @@ describe('help and completion', () => {
       const input = `${out}\n${call}; printf '%s\\n' "\${COMPREPLY[@]}"`;
       return linesOf(spawnSync('bash', ['-s'], { input, encoding: 'utf8' }).stdout);
     };
-    assert.deepEqual(offered('re'), ['results', 'redrive', 'resolve', 'resume']);
+    assert.deepEqual(offered('re'), ['reload', 'replay', 'results', 'redrive', 'resolve', 'resume']);
     assert.deepEqual(offered('results', '--format', ''), ['jsonl', 'csv']);
     assert.deepEqual(offered('submit', '--ti'), ['--timeout-ms']);
     assert.deepEqual(offered('submit', 'prompt', '--priority', ''), ['interactive', 'batch']);
