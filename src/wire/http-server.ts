@@ -331,7 +331,7 @@ export class HttpServer extends Service {
     const { method = '', url = '', socket } = request;
     // The target as it was sent: one that names another host has no route here.
     const [path = ''] = url.split('?');
-    const route = this.#router.find(path)?.routes.get(method);
+    const route = this.#router.findReadable(path)?.routes.get(method);
     const address = socket.remoteAddress;
     const isLogged = route?.logsRefusals === true;
     return { route: route ? `${method} ${route.path}` : 'none', address, correlationId, isLogged };

@@ -24,3 +24,9 @@ test('any other character may be encoded', () => {
   assert.deepEqual(found('/v2/%74asks/%61'), { path: '/v2/tasks/:id', id: 'a' });
   assert.throws(() => found('/v2/%zz'), { code: 'INVALID_PARAMS' });
 });
+
+test('a path that cannot be decoded is refused, and has no routes for those who only describe it', () => {
+  const router = new Router([]);
+  assert.throws(() => router.find('/v2/tasks/%zz'), { code: 'INVALID_PARAMS' });
+  assert.equal(router.findReadable('/v2/tasks/%zz'), undefined);
+});

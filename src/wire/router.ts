@@ -32,13 +32,23 @@ export class Router {
     for (const route of routes) this.#routesOf(route.path).set(route.method, route);
   }
 
-  /** The routes of a path (without query); undefined if no route has this path. */
+  /** The routes of a path (without query); undefined if no route has this path. Throws INVALID_PARAMS for a wrong encoding. */
   find(path: string): PathMatch | undefined {
     const fixed = this.#fixed.get(path);
     if (fixed) return fixed;
     const given = path.split('/').map(decoded);
     const hasSlash = given.some((segment) => segment.includes('/'));
     return (hasSlash ? undefined : this.#fixed.get(given.join('/'))) ?? this.#matching(given);
+  }
+
+  /** The same without a throw: a path that cannot be decoded has no routes. */
+  findReadable(path: string): PathMatch | undefined {
+    try {
+      return this.find(path);
+    } catch (error) {
+      if (error instanceof OrchdError) return undefined;
+      throw error;
+    }
   }
 
   #matching(given: readonly string[]): PathMatch | undefined {
