@@ -10,6 +10,7 @@ import { COMMANDS } from '../../src/cli/commands.ts';
 import { run } from '../../src/cli/run.ts';
 import { logText } from '../../src/cli/text/log-text.ts';
 import { fakeTerminal } from '../fakes/terminal.ts';
+import { hostileAnswer } from './hostile-answers.ts';
 
 /** Sequences that clear the screen, set the title and colour text; C1, text turned around, invisible characters. */
 const HOSTILE =
@@ -236,7 +237,9 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   const send = (status: number, body: object): void => {
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
-  if (url.includes('refuse')) {
+  const other = hostileAnswer(url, HOSTILE);
+  if (other && !url.includes('refuse')) send(200, other);
+  else if (url.includes('refuse')) {
     send(409, { error: { code: HOSTILE, message: HOSTILE, next: HOSTILE, retriable: false } });
   } else if (url.includes('/missing')) {
     send(404, { error: { code: 'NOT_FOUND', message: HOSTILE, next: HOSTILE, retriable: false } });
@@ -396,6 +399,41 @@ const CALLS: Record<string, () => string[][]> = {
     ['delete', 'refuse', ...at()],
     [HOSTILE],
   ],
+  governance: () => [
+    at(),
+    ['--json', ...at()],
+    ['set', 'LOCKDOWN', '--why', HOSTILE, ...at()],
+    ['set', HOSTILE, '--why', 'x'],
+    ['set', 'LOCKDOWN'],
+    [HOSTILE],
+  ],
+  tools: () => [
+    at(),
+    ['--json', ...at()],
+    ['allow', 'a__b', ...at()],
+    ['allow', HOSTILE, ...at()],
+    [HOSTILE],
+  ],
+  reload: () => [at(), ['--json', ...at()], [HOSTILE]],
+  replay: () => [
+    ['a', ...at()],
+    ['a', '--json', ...at()],
+    ['refuse', ...at()],
+    ['a', '--agent', yaml(), ...at()],
+    [HOSTILE],
+  ],
+  fork: () => [
+    ['a', '--step', '1', ...at()],
+    ['a', '--step', HOSTILE],
+    ['refuse', '--step', '1', ...at()],
+    [HOSTILE],
+  ],
+  eval: () => [
+    [folder('saved', { [`${HOSTILE}.json`]: HOSTILE })],
+    [HOSTILE.replaceAll('\0', '')],
+    ['--agent', yaml(), folder('none')],
+  ],
+  mcp: () => [[HOSTILE]],
   prices: () => [at(), ['--json', ...at()], ['set', yaml(), ...at()], [HOSTILE]],
   usage: () => [
     at(),
