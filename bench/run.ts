@@ -20,6 +20,7 @@ import { bench as cancel } from './suites/cancel.ts';
 import { bench as commands } from './suites/commands.ts';
 import { bench as cycle } from './suites/cycle.ts';
 import { bench as gateway } from './suites/gateway.ts';
+import { bench as governance } from './suites/governance.ts';
 import { bench as heap } from './suites/heap.ts';
 import { bench as http } from './suites/http.ts';
 import { bench as latency } from './suites/latency.ts';
@@ -57,6 +58,7 @@ const ALL: readonly Bench[] = [
   cancel,
   cycle,
   money,
+  governance,
   latency,
   modules,
   schedules,

@@ -124,6 +124,16 @@ const TARGETS: readonly Target[] = [
     0.9,
     ratio(['cycle@64, budgets', 'perSec'], ['cycle@64, no budgets', 'perSec']),
   ),
+  atMost(
+    'a decision of the gate of governance with 200 rules, µs',
+    2,
+    plain(['gate, 200 rules', 'decisionUs']),
+  ),
+  atLeast(
+    'cycle@64 with 200 rules of governance ÷ without',
+    0.95,
+    ratio(['cycle@64, 200 rules', 'perSec'], ['cycle@64, no rules', 'perSec']),
+  ),
   atLeastAiming('cycle@64 ÷ BullMQ', 10, 12, ratio(['cycle orchd', 'perSec'], ['cycle bullmq', 'perSec'])),
   atLeastAiming(
     'enqueue, then drain ÷ BullMQ',

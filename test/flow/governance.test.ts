@@ -81,7 +81,7 @@ async function audited(site: Site): Promise<string[]> {
 
 describe('governance', () => {
   onStores(
-    '[ADR-6] [ADR-7] a denied call goes back to the model with the reason, and it goes on',
+    '[ADR-7] a denied call goes back to the model with the reason, and it goes on',
     LASTING,
     async (t, data) => {
       const site = new Site('write', 'look');
@@ -99,7 +99,7 @@ describe('governance', () => {
   );
 
   onStores(
-    '[ADR-6] [ADR-7] a call that a rule wants approved becomes an approval request',
+    '[ADR-7] a call that a rule wants approved becomes an approval request',
     LASTING,
     async (t, data) => {
       const site = new Site('mail');
