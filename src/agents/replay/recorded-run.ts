@@ -40,7 +40,10 @@ export interface RecordedHead {
 }
 
 /** The part of a state that a fork takes from the run that it goes on from. */
-export type TakenState = Pick<RunState, 'agent' | 'phase' | 'messages' | 'made' | 'asked' | 'isRepairing'>;
+export type TakenState = Pick<
+  RunState,
+  'agent' | 'phase' | 'messages' | 'made' | 'asked' | 'isRepairing' | 'reply' | 'isMerging' | 'checkpoint'
+>;
 
 export interface RunRecords {
   readonly head: RecordedHead;

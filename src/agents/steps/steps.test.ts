@@ -26,6 +26,7 @@ const TOOLS: ToolOffer = {
   effectOf: () => 'pure',
   timeoutOf: () => 5000,
   placeOf: () => ({ backend: 'function' }),
+  agentOf: () => undefined,
   faultOf: () => undefined,
   outputBytesOf: () => undefined,
   needsApproval: () => false,

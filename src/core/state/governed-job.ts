@@ -1,7 +1,7 @@
 /** What the rules of governance say of a job: it is asked at admission and at every claim. */
 import { jobKindOf } from '../../model/governance.ts';
 import { type AskRecord, uidOf } from '../../model/records.ts';
-import { RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
+import { ABOVE_TAGS, AGENT_CATEGORY, APPROVED_TAG, RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
 import { ALLOWED, type GovernedJob, type GovernedTool, type Verdict } from '../governance/gate.ts';
 import type { State } from './state.ts';
 
@@ -24,21 +24,40 @@ function governedJob(state: State, ask: GovernedAsk, model: string | undefined):
     // An answer without a bound may have any number of tokens.
     maxTokens: isModel ? (ask.maxOutput ?? Number.POSITIVE_INFINITY) : undefined,
     agents: agentsOf(state, ask),
-    tool: spec.type === TOOL_TYPE ? toolIn(spec.tags) : undefined,
+    tool: toolOf(state, ask),
   };
 }
 
-/** The agents of the runs above the job, from the top down, and its own if it is a run. */
+/** What a call does, for the rules. A run below another one is a call of its agent. */
+function toolOf(state: State, ask: GovernedAsk): GovernedTool | undefined {
+  const { spec } = ask;
+  if (spec.type === TOOL_TYPE) return toolIn(spec.tags);
+  if (spec.type !== RUN_TYPE || parentOf(state, ask)?.type !== RUN_TYPE) return undefined;
+  return { name: spec.agent, category: AGENT_CATEGORY, isApproved: spec.tags?.[APPROVED_TAG] === 'yes' };
+}
+
+const parentOf = ({ jobs }: State, { tenant, ancestors = [] }: GovernedAsk) =>
+  jobs.get(uidOf(tenant, ancestors.at(-1) ?? ''))?.ask.spec;
+
+/**
+ * The agents of the runs above the job, from the top down, and its own if it is a run. The runs above one that works in
+ * the background may have left memory: its tags name their agents.
+ */
 function agentsOf({ jobs }: State, { tenant, spec, ancestors = [] }: GovernedAsk): string[] {
   const agents = ancestors.flatMap((id) => {
     const above = jobs.get(uidOf(tenant, id))?.ask.spec;
-    return above?.type === RUN_TYPE ? [above.agent] : [];
+    return above?.type === RUN_TYPE ? [...agentsAbove(above.tags), above.agent] : [];
   });
-  if (spec.type === RUN_TYPE) agents.push(spec.agent);
+  if (spec.type === RUN_TYPE) agents.push(...agentsAbove(spec.tags), spec.agent);
   return agents;
 }
 
-/** Only runs make jobs of type TOOL_TYPE, so that their tags can be trusted. */
+function agentsAbove(tags: Readonly<Record<string, string>> | undefined): string[] {
+  if (!tags) return [];
+  return Object.entries(tags).flatMap(([name, agent]) => (name.startsWith(ABOVE_TAGS) ? [agent] : []));
+}
+
+/** Only runs make jobs of type TOOL_TYPE, so that their tags can be trusted; of runs see runtime/prepare.ts. */
 const toolIn = (tags: Readonly<Record<string, string>> = {}): GovernedTool => ({
   name: tags['tool'] ?? '',
   category: tags['category'],
