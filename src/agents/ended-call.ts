@@ -8,10 +8,13 @@ import type { EndedCall, RunState } from './run-state.ts';
 export type EndedJob = Pick<
   JobView,
   'job_id' | 'type' | 'state' | 'result' | 'error' | 'started_at' | 'ended_at' | 'cost'
->;
+> &
+  Partial<Pick<JobView, 'created_at'>>;
 
 export function endedCall(job: EndedJob): EndedCall {
-  const { job_id: jobId, state, result, error, started_at: startedAt, ended_at: endedAt } = job;
+  const { job_id: jobId, state, result, error, ended_at: endedAt } = job;
+  // Each attempt of a run is short: it takes from its submit to its end.
+  const startedAt = job.type === RUN_TYPE ? job.created_at : job.started_at;
   const run = job.type === RUN_TYPE && state === 'succeeded' ? (result as RunResult) : undefined;
   const cost = run ? run.cost : job.cost;
   const durationMs = startedAt === undefined || endedAt === undefined ? 0 : Math.max(0, endedAt - startedAt);

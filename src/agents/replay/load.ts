@@ -102,6 +102,7 @@ function recordedCall(job: RecordedCall): RecordedCall {
     ...(model !== undefined && { model }),
     payload,
     ...(result !== undefined && { result }),
+    ...(type === RUN_TYPE && job.created_at !== undefined && { created_at: job.created_at }),
     ...(error && { error }),
     ...(started_at !== undefined && { started_at }),
     ...(ended_at !== undefined && { ended_at }),

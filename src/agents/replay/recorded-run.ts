@@ -20,7 +20,9 @@ export type RecordedCall = Pick<
   | 'ended_at'
   | 'usage'
   | 'cost'
->;
+> &
+  /** Of runs below. */
+  Partial<Pick<JobView, 'created_at'>>;
 
 export interface RecordedHead {
   readonly run_id: string;
