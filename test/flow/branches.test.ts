@@ -46,7 +46,7 @@ const replayOf = async (brain: Site, run: string): Promise<Json> =>
 
 describe('branches', () => {
   onStores(
-    'planner and critic have models and instructions of their own, work at once, and the synthesis merges what they say',
+    '[ADR-10] planner and critic have models and instructions of their own, work at once, and the synthesis merges what they say',
     LASTING,
     async (t, data) => {
       const heard: Record<string, string[]> = {};

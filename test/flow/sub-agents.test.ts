@@ -186,7 +186,8 @@ agents:
     assert.equal((await brain.run('boss', 'later')).reply, 'paid');
     assert.deepEqual(tools.done, ['pay'], 'that of the later run alone');
     assert.ok(!(await states('r')).some((job) => job.startsWith('r.2.0.2.0')));
-    assert.deepEqual((await states('x')).filter((job) => job.startsWith('x.2.0')).sort(), ['x.2.0 cancelled', 'x.2.0.1 cancelled']);
+    assert.ok((await states('x')).includes('x.2.0 cancelled'));
+    assert.ok(!(await states('x')).some((job) => job.startsWith('x.2.0.2')));
     await brain.call('POST', '/v2/runs/r/resume');
     assert.equal((await brain.end('r')).reply, 'paid');
   });
@@ -233,7 +234,7 @@ agents:
     assert.deepEqual([result?.data.tool, result?.data.result], ['clerk', { ok: true, text: 'pay is done' }]);
     const lines = brain.brain.logged
       .map((line) => JSON.parse(line))
-      .filter(({ actor, event }) => actor === 'agents' && event === 'tool_call' && true);
+      .filter(({ actor, event }) => actor === 'agents' && event === 'tool_call');
     const ofCall = lines.filter(({ job_id: id, message }) => id === 'r.2.0' && /step_/.test(message));
     assert.deepEqual(ofCall.map(({ message, run_id: run, tool, outcome }) => [message, run, tool, outcome]), [
       ['step_started', 'r', 'clerk', undefined],
