@@ -172,8 +172,7 @@ class ToldRun {
     }
     for (const call of calls) {
       if (call.event === 'approval' && this.#approve) continue;
-      if (call.event === 'approval')
-        await this.#complain(wantText(call));
+      if (call.event === 'approval') await this.#complain(wantText(call));
       else if (call.event === 'branch') await this.#complain(`orchd: asks the branch ${nameOf(call)}`);
       else await this.#complain(`orchd: calls the tool ${nameOf(call)}`);
     }

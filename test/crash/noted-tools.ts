@@ -9,7 +9,12 @@ import { AppendFile, readLines } from './append-file.ts';
 
 export const HELPER = { name: 'helper', model: 'scripted', tools: ['look', 'send'] } as const;
 /** It calls the other agent, and says what that one has said. */
-export const BOSS = { name: 'boss', model: 'scripted', instructions: 'Delegate.', tools: ['helper'] } as const;
+export const BOSS = {
+  name: 'boss',
+  model: 'scripted',
+  instructions: 'Delegate.',
+  tools: ['helper'],
+} as const;
 export const REPLY = 'both are done';
 const PARAMETERS = { type: 'object', properties: {}, additionalProperties: false };
 

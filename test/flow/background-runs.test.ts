@@ -68,10 +68,18 @@ class Story {
 const SCOUT = 'r.2.0.0';
 
 const messagesOf = async (brain: Site, session: string): Promise<string[]> =>
-  ((await brain.call('GET', `/v2/sessions/${session}/messages`)).body.messages as Json[]).map(({ content }) => content);
+  ((await brain.call('GET', `/v2/sessions/${session}/messages`)).body.messages as Json[]).map(
+    ({ content }) => content,
+  );
 
 const told = async (brain: Site, session: string): Promise<string[]> =>
   (await messagesOf(brain, session)).filter((text) => /^The agent "scout"/.test(text));
+
+/** The session of its caller has been told of the end of the run. */
+async function reported({ brain: { orchestrator } }: Site, run: string): Promise<void> {
+  await within(orchestrator.wait(`${run}.report`));
+  await within(orchestrator.wait(`${run}.report.told`));
+}
 
 describe('a run in the background', () => {
   onStores(
@@ -89,15 +97,15 @@ describe('a run in the background', () => {
       await before.brain.stop();
       story.end();
       const brain = await site(t, { data, config: CONFIG, scripts, tools });
-      const { orchestrator } = brain.brain;
       for (const run of [SCOUT, 'q.2.0.0']) {
         assert.equal((await brain.end(run)).reply, 'seen it');
-        await within(orchestrator.wait(`${run}.report`));
-        await within(orchestrator.wait(`${run}.report.told`));
+        await reported(brain, run);
       }
       const reports = (await told(brain, 's')).sort();
       assert.deepEqual(
-        reports.map((text) => /as run ([\w.]+), has answered:\n--- data \w+ ---\n(.*)\n/.exec(text)?.slice(1)),
+        reports.map((text) =>
+          /as run ([\w.]+), has answered:\n--- data \w+ ---\n(.*)\n/.exec(text)?.slice(1),
+        ),
         [
           ['q.2.0.0', 'seen it'],
           [SCOUT, 'seen it'],
@@ -109,38 +117,49 @@ describe('a run in the background', () => {
     },
   );
 
-  onStores('is told to the run that has started it while that goes on, and not twice', LASTING, async (t, data) => {
-    const story = new Story(1);
-    const { scripts, tools } = story;
-    const brain = await site(t, { data, config: CONFIG, scripts, tools });
-    const { orchestrator } = brain.brain;
-    story.looked = async () => {
-      story.end();
-      await orchestrator.wait(SCOUT);
-    };
-    assert.equal((await brain.run('boss', 'r', { session_id: 's' })).reply, 'heard: seen it');
-    await within(orchestrator.wait(`${SCOUT}.report.told`));
-    assert.equal((await told(brain, 's')).length, 1);
-    const { equal, difference } = (await brain.call('POST', '/v2/runs/r/replay', {})).body;
-    assert.deepEqual([equal, difference], [true, undefined]);
-    assert.equal((await brain.run('boss', 'alone')).state, 'completed', 'without a session, too');
-  });
+  onStores(
+    'is told to the run that has started it while that goes on, and not twice',
+    LASTING,
+    async (t, data) => {
+      const story = new Story(1);
+      const { scripts, tools } = story;
+      const brain = await site(t, { data, config: CONFIG, scripts, tools });
+      const { orchestrator } = brain.brain;
+      story.looked = async () => {
+        story.end();
+        await orchestrator.wait(SCOUT);
+      };
+      assert.equal((await brain.run('boss', 'r', { session_id: 's' })).reply, 'heard: seen it');
+      await reported(brain, SCOUT);
+      assert.equal((await told(brain, 's')).length, 1);
+      const { equal, difference } = (await brain.call('POST', '/v2/runs/r/replay', {})).body;
+      assert.deepEqual([equal, difference], [true, undefined]);
+      assert.equal((await brain.run('boss', 'alone')).state, 'completed', 'without a session, too');
+    },
+  );
 
-  onStores('has no more rights than those who have started it, whom memory has forgotten', LASTING, async (t, data) => {
-    const story = new Story();
-    const { scripts, tools } = story;
-    const config = CONFIG.replace('background: [scout]', 'background: [scout], categories: [read, agent]');
-    const before = await site(t, { data, config, scripts, tools });
-    await before.run('boss', 'r');
-    await before.brain.stop();
-    // After a restart only what goes on is in memory.
-    const brain = await site(t, { data, config, scripts, tools });
-    story.end();
-    const { state, steps } = await brain.end(SCOUT);
-    assert.equal(state, 'completed');
-    assert.deepEqual(story.paid, []);
-    assert.deepEqual(steps?.flatMap(({ tool, error }) => (tool ? [[tool, error]] : [])), [['pay', 'GOVERNANCE_DENIED']]);
-  });
+  onStores(
+    'has no more rights than those who have started it, whom memory has forgotten',
+    LASTING,
+    async (t, data) => {
+      const story = new Story();
+      const { scripts, tools } = story;
+      const config = CONFIG.replace('background: [scout]', 'background: [scout], categories: [read, agent]');
+      const before = await site(t, { data, config, scripts, tools });
+      await before.run('boss', 'r');
+      await before.brain.stop();
+      // After a restart only what goes on is in memory.
+      const brain = await site(t, { data, config, scripts, tools });
+      story.end();
+      const { state, steps } = await brain.end(SCOUT);
+      assert.equal(state, 'completed');
+      assert.deepEqual(story.paid, []);
+      assert.deepEqual(
+        steps?.flatMap(({ tool, error }) => (tool ? [[tool, error]] : [])),
+        [['pay', 'GOVERNANCE_DENIED']],
+      );
+    },
+  );
 
   onStores('is cancelled with the run that has started it, and reports that', LASTING, async (t, data) => {
     const story = new Story(1);
@@ -153,7 +172,7 @@ describe('a run in the background', () => {
     await brain.call('POST', '/v2/runs/r/cancel');
     looks.resolve();
     assert.equal((await brain.end(SCOUT)).state, 'cancelled');
-    await within(brain.brain.orchestrator.wait(`${SCOUT}.report.told`));
+    await reported(brain, SCOUT);
     assert.match((await told(brain, 's')).join(), /has not answered/);
     story.end();
   });
@@ -167,7 +186,7 @@ describe('a run in the background', () => {
     for (let twice = 0; twice < 2; twice++) await brain.start('scout', 'x', request);
     story.end();
     await brain.end('x');
-    await within(brain.brain.orchestrator.wait('x.report.told'));
+    await reported(brain, 'x');
     assert.deepEqual((await messagesOf(brain, 'chat')).length, 1);
     assert.match((await told(brain, 'chat')).join(), /as run x, has answered:\n--- data \w+ ---\nseen it/);
     // Nothing is told to a session that somebody has deleted.

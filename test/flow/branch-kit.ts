@@ -33,7 +33,11 @@ export class Site {
     this.calls = calls;
   }
 
-  async call(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: Json }> {
+  async call(
+    method: string,
+    path: string,
+    body?: object,
+  ): Promise<{ readonly status: number; readonly body: Json }> {
     const response = await fetch(this.brain.url + path, {
       method,
       ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
@@ -84,15 +88,23 @@ export class Site {
   }
 
   /** All jobs of a run, with everything below it. */
-  jobs = async (root: string): Promise<Json[]> => (await this.brain.orchestrator.list({ root })).jobs as Json[];
+  jobs = async (root: string): Promise<Json[]> =>
+    (await this.brain.orchestrator.list({ root })).jobs as Json[];
 }
 
-export async function site(t: TestContext, { data, config, scripts, tools = [], slots }: SiteOptions): Promise<Site> {
+export async function site(
+  t: TestContext,
+  { data, config, scripts, tools = [], slots }: SiteOptions,
+): Promise<Site> {
   const calls: string[] = [];
   const model = new ScriptedModel(async (turn, heard, context) => {
     calls.push(`+${context.jobId}`);
     try {
-      return (await scripts[context.model ?? '']?.(turn, heard, context)) ?? { text: `${context.model} has nothing to say` };
+      return (
+        (await scripts[context.model ?? '']?.(turn, heard, context)) ?? {
+          text: `${context.model} has nothing to say`,
+        }
+      );
     } finally {
       calls.push(`-${context.jobId}`);
     }

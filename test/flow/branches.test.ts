@@ -73,8 +73,14 @@ describe('branches', () => {
       assert.deepEqual(heard['planner'], ['system: Plan it.', 'user: why?']);
       assert.deepEqual(heard['critic'], ['system: Doubt it.', 'user: why?']);
       const merged = heard['merger']?.map((text) => unmarked(text.replace(/^\w+: /, '')));
-      assert.ok(heard['merger']?.some((text) => /^user: planner says:\n--- data \w+ ---\nlook first\n/.test(text)));
-      assert.ok(heard['merger']?.some((text) => /^user: critic says:\n--- data \w+ ---\nnothing is there\n/.test(text)));
+      assert.ok(
+        heard['merger']?.some((text) => /^user: planner says:\n--- data \w+ ---\nlook first\n/.test(text)),
+      );
+      assert.ok(
+        heard['merger']?.some((text) =>
+          /^user: critic says:\n--- data \w+ ---\nnothing is there\n/.test(text),
+        ),
+      );
       assert.equal(merged?.at(-1), 'seen', 'the synthesis may call tools');
       assert.deepEqual(
         view.steps?.map(({ event, job_id: id, tool }) => [event, id, tool]),
@@ -101,8 +107,8 @@ describe('branches', () => {
     for (const run of runs) await brain.start('team', run);
     for (const run of runs) assert.equal((await brain.end(run)).reply, 'merged');
     const open = brain.calls.map((line) => (line.startsWith('+') ? 1 : -1));
-    let most = 0;
-    for (let at = 0, now = 0; at < open.length; at++) most = Math.max(most, (now += open[at] as number));
+    const counts = open.map((_, at) => open.slice(0, at + 1).reduce((sum, each) => sum + each, 0));
+    const most = Math.max(...counts);
     assert.deepEqual([most, open.length], [1, 2 * 3 * runs.length], 'one call at a time, three for each run');
   });
 
@@ -112,9 +118,17 @@ describe('branches', () => {
       throw new Error('out of order');
     };
     const plans = (): Said => (fails ? broken() : { text: 'look first' });
-    const brain = await site(t, { data, config: CONFIG, scripts: { ...SAYS, doubts: broken, plans }, tools: [LOOK] });
+    const brain = await site(t, {
+      data,
+      config: CONFIG,
+      scripts: { ...SAYS, doubts: broken, plans },
+      tools: [LOOK],
+    });
     const one = await brain.run('team', 'one');
-    assert.deepEqual([one.reply, one.steps?.map(({ error }) => error)], ['merged', [undefined, 'EXECUTION_FAILED', undefined]]);
+    assert.deepEqual(
+      [one.reply, one.steps?.map(({ error }) => error)],
+      ['merged', [undefined, 'EXECUTION_FAILED', undefined]],
+    );
     fails = true;
     const none = await brain.run('team', 'none');
     assert.deepEqual([none.state, none.error?.code], ['failed', 'EXECUTION_FAILED']);
@@ -132,7 +146,8 @@ agents:
   - {name: greedy, model: plans, tools: [look], max_tokens: 100, max_steps: 500}
   - {name: modest, model: doubts, tools: [look], max_tokens: 100, max_steps: 500}
 `;
-      const isLast = ({ messages }: Heard): boolean => messages.some(({ content }) => /budget of this task/.test(content));
+      const isLast = ({ messages }: Heard): boolean =>
+        messages.some(({ content }) => /budget of this task/.test(content));
       const again = (turn: number, heard: Heard): Said =>
         isLast(heard) ? { text: 'as far as I know' } : { calls: [[`c${turn}`, 'look', { turn }]] };
       const look = { ...LOOK, parameters: { type: 'object', properties: { turn: { type: 'integer' } } } };
@@ -151,7 +166,10 @@ agents:
       assert.ok(Math.max(...used) > 2000 && Math.max(...used) <= 4000, `${Math.max(...used)} tokens`);
       assert.equal(view.state, 'completed', 'it is answered with what is kept back for that');
       const jobs = await brain.jobs('r');
-      assert.deepEqual(jobs.filter(({ state }) => state !== 'succeeded').map(({ job_id: id, state }) => [id, state]), []);
+      assert.deepEqual(
+        jobs.filter(({ state }) => state !== 'succeeded').map(({ job_id: id, state }) => [id, state]),
+        [],
+      );
       // Each of the two was told to end, although neither has a budget of its own.
       const ends = ['r.1.0', 'r.1.1'].map(async (id) => (await brain.view(id)).reply);
       assert.deepEqual(await Promise.all(ends), ['as far as I know', 'as far as I know']);

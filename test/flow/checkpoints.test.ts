@@ -13,7 +13,8 @@ agents:
 
 const scripts: Scripts = {
   m: (_turn, { messages, tools = [] }) => {
-    if (messages.some(({ content }) => /Write only the plan/.test(content))) return { text: 'look, then answer' };
+    if (messages.some(({ content }) => /Write only the plan/.test(content)))
+      return { text: 'look, then answer' };
     const hasLooked = messages.some(({ role }) => role === 'tool');
     return tools.length > 0 && !hasLooked ? { calls: [['c', 'look', { at: 'it' }]] } : { text: 'the answer' };
   },
@@ -50,7 +51,11 @@ describe('a checkpoint', () => {
         brain = await site(t, options);
         const answer = { call_id: asked.call_id, approve: true, hash: asked.hash };
         assert.equal((await brain.call('POST', '/v2/runs/r/approve', answer)).status, 200);
-        if (at < 2) await brain.until('r', ({ waits_for: waits }) => waits?.[0]?.job_id !== asked.call_id && waits?.[0]?.type === 'approval');
+        if (at < 2)
+          await brain.until(
+            'r',
+            ({ waits_for: waits }) => waits?.[0]?.job_id !== asked.call_id && waits?.[0]?.type === 'approval',
+          );
       }
       assert.deepEqual(seen, [
         ['plan', { plan: 'Plan:\nlook, then answer' }, undefined, []],
@@ -61,50 +66,76 @@ describe('a checkpoint', () => {
       assert.deepEqual([view.state, view.reply], ['completed', 'the answer']);
       assert.deepEqual(
         view.steps?.map(({ event, job_id: id }) => `${event} ${id}`),
-        ['plan r.1', 'approval r.2.0', 'llm_call r.3', 'approval r.4.0', 'tool_call r.5.0', 'llm_call r.6', 'approval r.7.0'],
+        [
+          'plan r.1',
+          'approval r.2.0',
+          'llm_call r.3',
+          'approval r.4.0',
+          'tool_call r.5.0',
+          'llm_call r.6',
+          'approval r.7.0',
+        ],
       );
       const { body } = await brain.call('POST', '/v2/runs/r/replay', {});
       assert.deepEqual([body.equal, body.difference, body.has_end], [true, undefined, true]);
     },
   );
 
-  onStores('a no ends the run, which does nothing more; so does no answer in time', LASTING, async (t, data) => {
-    const done: string[] = [];
-    const brain = await site(t, { data, config: config(), scripts, tools: toolsOf(done) });
-    await brain.start('all', 'r');
-    const [plan] = await brain.asked(1);
-    const no = { call_id: plan.call_id, approve: false, why: 'a bad plan' };
-    await brain.call('POST', '/v2/runs/r/approve', no);
-    const { state, error, reply } = await brain.end('r');
-    assert.deepEqual([state, error?.code], ['failed', 'CHECKPOINT_DENIED']);
-    assert.match(reply ?? '', /a bad plan/);
-    await brain.brain.stop();
-    const late = await site(t, { data, config: config(1000), scripts, tools: toolsOf(done) });
-    const view = await late.run('all', 'late');
-    assert.deepEqual([view.state, view.error?.code], ['failed', 'CHECKPOINT_DENIED']);
-    assert.match(view.reply ?? '', /nobody answered in time/);
-    assert.deepEqual(done, []);
-    assert.deepEqual([...brain.calls, ...late.calls].filter((call) => call.startsWith('+')), ['+r.1', '+late.1']);
-    for (const id of ['r', 'late'])
-      assert.equal((await late.call('POST', `/v2/runs/${id}/replay`, {})).body.equal, true, id);
-  });
+  onStores(
+    'a no ends the run, which does nothing more; so does no answer in time',
+    LASTING,
+    async (t, data) => {
+      const done: string[] = [];
+      const brain = await site(t, { data, config: config(), scripts, tools: toolsOf(done) });
+      await brain.start('all', 'r');
+      const [plan] = await brain.asked(1);
+      const no = { call_id: plan.call_id, approve: false, why: 'a bad plan' };
+      await brain.call('POST', '/v2/runs/r/approve', no);
+      const { state, error, reply } = await brain.end('r');
+      assert.deepEqual([state, error?.code], ['failed', 'CHECKPOINT_DENIED']);
+      assert.match(reply ?? '', /a bad plan/);
+      await brain.brain.stop();
+      const late = await site(t, { data, config: config(1000), scripts, tools: toolsOf(done) });
+      const view = await late.run('all', 'late');
+      assert.deepEqual([view.state, view.error?.code], ['failed', 'CHECKPOINT_DENIED']);
+      assert.match(view.reply ?? '', /nobody answered in time/);
+      assert.deepEqual(done, []);
+      assert.deepEqual(
+        [...brain.calls, ...late.calls].filter((call) => call.startsWith('+')),
+        ['+r.1', '+late.1'],
+      );
+      for (const id of ['r', 'late'])
+        assert.equal((await late.call('POST', `/v2/runs/${id}/replay`, {})).body.equal, true, id);
+    },
+  );
 
-  onStores('before the synthesis of branches shows what they said, and a fork asks again', LASTING, async (t, data) => {
-    const brain = await site(t, { data, config: config(), scripts, tools: toolsOf([]) });
-    await brain.start('team', 'r');
-    const [asked] = await brain.asked(1);
-    assert.equal(asked.checkpoint, 'synthesis');
-    assert.match(asked.args.branches[0], /^critic says:\n--- data \w+ ---\nthe answer\n/);
-    assert.deepEqual(brain.calls.filter((call) => call === '+r.3'), []);
-    await brain.call('POST', '/v2/runs/r/approve', { call_id: asked.call_id, approve: true });
-    assert.equal((await brain.end('r')).reply, 'the answer');
-    const { body } = await brain.call('POST', '/v2/runs/r/fork', { step: 2, run_id: 'f' });
-    assert.equal(body.run_id, 'f');
-    const [again] = await brain.asked(1);
-    assert.deepEqual([again.run_id, again.checkpoint, again.args], ['f', 'synthesis', asked.args]);
-    await brain.call('POST', '/v2/runs/f/approve', { call_id: again.call_id, approve: true });
-    assert.equal((await brain.end('f')).reply, 'the answer');
-    assert.ok(!(await brain.jobs('f')).some(({ type }) => type === 'agent'), 'the branches are those of the origin');
-    for (const id of ['r', 'f']) assert.equal((await brain.call('POST', `/v2/runs/${id}/replay`, {})).body.equal, true, id);
-  });
+  onStores(
+    'before the synthesis of branches shows what they said, and a fork asks again',
+    LASTING,
+    async (t, data) => {
+      const brain = await site(t, { data, config: config(), scripts, tools: toolsOf([]) });
+      await brain.start('team', 'r');
+      const [asked] = await brain.asked(1);
+      assert.equal(asked.checkpoint, 'synthesis');
+      assert.match(asked.args.branches[0], /^critic says:\n--- data \w+ ---\nthe answer\n/);
+      assert.deepEqual(
+        brain.calls.filter((call) => call === '+r.3'),
+        [],
+      );
+      await brain.call('POST', '/v2/runs/r/approve', { call_id: asked.call_id, approve: true });
+      assert.equal((await brain.end('r')).reply, 'the answer');
+      const { body } = await brain.call('POST', '/v2/runs/r/fork', { step: 2, run_id: 'f' });
+      assert.equal(body.run_id, 'f');
+      const [again] = await brain.asked(1);
+      assert.deepEqual([again.run_id, again.checkpoint, again.args], ['f', 'synthesis', asked.args]);
+      await brain.call('POST', '/v2/runs/f/approve', { call_id: again.call_id, approve: true });
+      assert.equal((await brain.end('f')).reply, 'the answer');
+      assert.ok(
+        !(await brain.jobs('f')).some(({ type }) => type === 'agent'),
+        'the branches are those of the origin',
+      );
+      for (const id of ['r', 'f'])
+        assert.equal((await brain.call('POST', `/v2/runs/${id}/replay`, {})).body.equal, true, id);
+    },
+  );
 });

@@ -44,7 +44,9 @@ const scriptsOf = (...calls: string[]): Scripts => {
     boss: (turn, { messages }) =>
       turn === 0 ? { calls: [['a', 'clerk', { input: 'pay them' }]] } : told(messages),
     clerk: (turn, { messages }) =>
-      turn === 0 && calls.length > 0 ? { calls: calls.map((name, at) => [`c${at}`, name, {}]) } : told(messages),
+      turn === 0 && calls.length > 0
+        ? { calls: calls.map((name, at) => [`c${at}`, name, {}]) }
+        : told(messages),
   };
 };
 
@@ -52,90 +54,106 @@ const replayOf = async (brain: Site, run: string): Promise<Json> =>
   (await brain.call('POST', `/v2/runs/${run}/replay`, {})).body;
 
 describe('an agent as a tool', () => {
-  onStores('a call is a run below, which hears its task alone and answers to its caller', LASTING, async (t, data) => {
-    const tools = new Tools();
-    const heard: string[][] = [];
-    const { boss, clerk } = scriptsOf('look', 'pay');
-    const scripts: Scripts = {
-      boss: boss as Scripts[string],
-      clerk: (turn, said, context) => {
-        heard.push(said.messages.map(({ role, content }) => `${role}: ${content.split('\n')[0]}`));
-        return clerk?.(turn, said, context) as Said;
-      },
-    };
-    const brain = await site(t, { data, config: CONFIG, scripts, tools: tools.list });
-    const view = await brain.run('boss', 'r', { session_id: 's' });
-    assert.deepEqual([view.state, view.reply], ['completed', 'look is done; pay is done']);
-    assert.deepEqual(heard[0], ['system: Pay.', 'user: pay them']);
-    assert.deepEqual(tools.done.sort(), ['look', 'pay']);
-    const jobs = await brain.jobs('r');
-    assert.deepEqual(jobs.map(({ job_id: id, type, agent }) => `${id} ${type} ${agent}`).sort(), [
-      'r.1 inference boss',
-      'r.2.0 agent clerk',
-      'r.2.0.1 inference clerk',
-      'r.2.0.2.0 tool clerk',
-      'r.2.0.2.1 tool clerk',
-      'r.2.0.3 inference clerk',
-      'r.3 inference boss',
-    ]);
-    // What the clerk was told is no part of the conversation with the boss.
-    const { body } = await brain.call('GET', '/v2/sessions/s/messages');
-    assert.ok(!JSON.stringify(body).includes('Pay.') && JSON.stringify(body).includes('why?'));
-    const calls = brain.calls.length;
-    for (const id of ['r', 'r.2.0']) {
-      const { equal, difference, has_end: hasEnd } = await replayOf(brain, id);
-      assert.deepEqual([equal, difference, hasEnd], [true, undefined, true], id);
-    }
-    assert.deepEqual([brain.calls.length, tools.done.length], [calls, 2], 'a replay calls nothing');
-  });
+  onStores(
+    'a call is a run below, which hears its task alone and answers to its caller',
+    LASTING,
+    async (t, data) => {
+      const tools = new Tools();
+      const heard: string[][] = [];
+      const { boss, clerk } = scriptsOf('look', 'pay');
+      const scripts: Scripts = {
+        boss: boss as Scripts[string],
+        clerk: (turn, said, context) => {
+          heard.push(said.messages.map(({ role, content }) => `${role}: ${content.split('\n')[0]}`));
+          return clerk?.(turn, said, context) as Said;
+        },
+      };
+      const brain = await site(t, { data, config: CONFIG, scripts, tools: tools.list });
+      const view = await brain.run('boss', 'r', { session_id: 's' });
+      assert.deepEqual([view.state, view.reply], ['completed', 'look is done; pay is done']);
+      assert.deepEqual(heard[0], ['system: Pay.', 'user: pay them']);
+      assert.deepEqual(tools.done.sort(), ['look', 'pay']);
+      const jobs = await brain.jobs('r');
+      assert.deepEqual(jobs.map(({ job_id: id, type, agent }) => `${id} ${type} ${agent}`).sort(), [
+        'r.1 inference boss',
+        'r.2.0 agent clerk',
+        'r.2.0.1 inference clerk',
+        'r.2.0.2.0 tool clerk',
+        'r.2.0.2.1 tool clerk',
+        'r.2.0.3 inference clerk',
+        'r.3 inference boss',
+      ]);
+      // What the clerk was told is no part of the conversation with the boss.
+      const { body } = await brain.call('GET', '/v2/sessions/s/messages');
+      assert.ok(!JSON.stringify(body).includes('Pay.') && JSON.stringify(body).includes('why?'));
+      const calls = brain.calls.length;
+      for (const id of ['r', 'r.2.0']) {
+        const { equal, difference, has_end: hasEnd } = await replayOf(brain, id);
+        assert.deepEqual([equal, difference, hasEnd], [true, undefined, true], id);
+      }
+      assert.deepEqual([brain.calls.length, tools.done.length], [calls, 2], 'a replay calls nothing');
+    },
+  );
 
-  onStores('asks for more than its caller has, and is refused with a code that the audit has', LASTING, async (t, data) => {
-    const tools = new Tools();
-    const config = CONFIG.replace('tools: [clerk]', 'tools: [clerk], categories: [read, agent]');
-    const brain = await site(t, { data, config, scripts: scriptsOf('look', 'pay'), tools: tools.list });
-    const { reply } = await brain.run('boss', 'r');
-    assert.match(reply ?? '', /^look is done; error: the call is not allowed: the agent "boss" may call no tools of the category "write"/);
-    assert.deepEqual(tools.done, ['look']);
-    assert.deepEqual(
-      (await brain.view('r.2.0')).steps?.flatMap(({ tool, error }) => (tool ? [[tool, error]] : [])),
-      [
-        ['look', undefined],
-        ['pay', 'GOVERNANCE_DENIED'],
-      ],
-    );
-    const { last_violations: violations } = (await brain.call('GET', '/v2/governance')).body;
-    assert.deepEqual(violations.map(({ rule, job_id: job, tool }: Json) => [rule, job, tool]), [
-      ['rights:boss', 'r.2.0.2.1', 'pay'],
-    ]);
-    for (const id of ['r', 'r.2.0']) assert.equal((await replayOf(brain, id)).equal, true, id);
-  });
+  onStores(
+    'asks for more than its caller has, and is refused with a code that the audit has',
+    LASTING,
+    async (t, data) => {
+      const tools = new Tools();
+      const config = CONFIG.replace('tools: [clerk]', 'tools: [clerk], categories: [read, agent]');
+      const brain = await site(t, { data, config, scripts: scriptsOf('look', 'pay'), tools: tools.list });
+      const { reply } = await brain.run('boss', 'r');
+      assert.match(
+        reply ?? '',
+        /^look is done; error: the call is not allowed: the agent "boss" may call no tools of the category "write"/,
+      );
+      assert.deepEqual(tools.done, ['look']);
+      assert.deepEqual(
+        (await brain.view('r.2.0')).steps?.flatMap(({ tool, error }) => (tool ? [[tool, error]] : [])),
+        [
+          ['look', undefined],
+          ['pay', 'GOVERNANCE_DENIED'],
+        ],
+      );
+      const { last_violations: violations } = (await brain.call('GET', '/v2/governance')).body;
+      assert.deepEqual(
+        violations.map(({ rule, job_id: job, tool }: Json) => [rule, job, tool]),
+        [['rights:boss', 'r.2.0.2.1', 'pay']],
+      );
+      for (const id of ['r', 'r.2.0']) assert.equal((await replayOf(brain, id)).equal, true, id);
+    },
+  );
 
-  onStores('is not called without the right to call agents, however the call is made', LASTING, async (t, data) => {
-    const config = `
+  onStores(
+    'is not called without the right to call agents, however the call is made',
+    LASTING,
+    async (t, data) => {
+      const config = `
 agents:
   - {name: boss, model: boss, tools: [clerk], categories: [read]}
   - {name: team, model: boss, branches: [clerk], categories: [read]}
   - {name: clerk, model: clerk}
 `;
-    const brain = await site(t, { data, config, scripts: scriptsOf() });
-    assert.match((await brain.run('boss', 'r')).reply ?? '', /no tools of the category "agent"/);
-    assert.equal((await brain.run('team', 'b')).error?.code, 'GOVERNANCE_DENIED');
-    // A caller of the API cannot say that a person has allowed it.
-    await brain.start('boss', 'open');
-    const below = { type: 'agent', parent_id: 'open', payload: { agent: 'clerk', input: 'x' } };
-    const lie = await brain.call('POST', '/v2/tasks', { ...below, tags: { approved: 'yes' } });
-    assert.equal(lie.body.error.code, 'INVALID_PARAMS');
-  });
+      const brain = await site(t, { data, config, scripts: scriptsOf() });
+      assert.match((await brain.run('boss', 'r')).reply ?? '', /no tools of the category "agent"/);
+      assert.equal((await brain.run('team', 'b')).error?.code, 'GOVERNANCE_DENIED');
+      // A caller of the API cannot say that a person has allowed it.
+      await brain.start('boss', 'open');
+      const below = { type: 'agent', parent_id: 'open', payload: { agent: 'clerk', input: 'x' } };
+      const lie = await brain.call('POST', '/v2/tasks', { ...below, tags: { approved: 'yes' } });
+      assert.equal(lie.body.error.code, 'INVALID_PARAMS');
+    },
+  );
 
   onStores(
     'and what it wants to call wait for a person, whom the run above asks, too; also after a restart',
     LASTING,
     async (t, data) => {
       const tools = new Tools();
-      const config = CONFIG.replace('tools: [clerk]}', 'tools: [clerk], approve: [clerk], approval_wait_ms: 600000}').replace(
-        'pay]}',
-        'pay], approve: [pay], approval_wait_ms: 600000}',
-      );
+      const config = CONFIG.replace(
+        'tools: [clerk]}',
+        'tools: [clerk], approve: [clerk], approval_wait_ms: 600000}',
+      ).replace('pay]}', 'pay], approve: [pay], approval_wait_ms: 600000}');
       const options = { data, config, scripts: scriptsOf('pay'), tools: tools.list };
       const before = await site(t, options);
       await before.start('boss', 'r');
@@ -202,7 +220,10 @@ agents:
     const scripts: Scripts = {
       // Asks for three agents in every turn in which it may.
       all: (turn, { tools, messages }, { jobId }) => {
-        if (!tools) return { text: `${messages.filter(({ content }) => /no more agents/.test(content)).length} refused` };
+        if (!tools)
+          return {
+            text: `${messages.filter(({ content }) => /no more agents/.test(content)).length} refused`,
+          };
         const name = jobId.split('.').length === 2 ? 'middle' : 'leaf';
         return { calls: [0, 1, 2].map((at) => [`c${turn}-${at}`, name, { input: `${turn} ${at}` }]) };
       },
@@ -236,11 +257,16 @@ agents:
       .map((line) => JSON.parse(line))
       .filter(({ actor, event }) => actor === 'agents' && event === 'tool_call');
     const ofCall = lines.filter(({ job_id: id, message }) => id === 'r.2.0' && /step_/.test(message));
-    assert.deepEqual(ofCall.map(({ message, run_id: run, tool, outcome }) => [message, run, tool, outcome]), [
-      ['step_started', 'r', 'clerk', undefined],
-      ['step_completed', 'r', 'clerk', 'succeeded'],
-    ]);
-    const traces = brain.brain.logged.map((line) => JSON.parse(line)).filter(({ actor, run_id: run }) => actor === 'agents' && run);
+    assert.deepEqual(
+      ofCall.map(({ message, run_id: run, tool, outcome }) => [message, run, tool, outcome]),
+      [
+        ['step_started', 'r', 'clerk', undefined],
+        ['step_completed', 'r', 'clerk', 'succeeded'],
+      ],
+    );
+    const traces = brain.brain.logged
+      .map((line) => JSON.parse(line))
+      .filter(({ actor, run_id: run }) => actor === 'agents' && run);
     assert.deepEqual([...new Set(traces.map(({ trace_id: trace }) => trace))].length, 1, 'one trace');
     const runs = [...new Set(traces.map(({ run_id: run }) => run))].sort();
     assert.deepEqual(runs, ['r', 'r.2.0']);
@@ -248,21 +274,35 @@ agents:
 
   test('is refused in a circle, too deep, and with the name of a tool', async () => {
     const chain = (length: number): string =>
-      Array.from({ length }, (_, at) => `{name: a${at}, model: m${at + 1 < length ? `, tools: [a${at + 1}]` : ''}}`).join();
+      Array.from(
+        { length },
+        (_, at) => `{name: a${at}, model: m${at + 1 < length ? `, tools: [a${at + 1}]` : ''}}`,
+      ).join();
     const REFUSED: Readonly<Record<string, RegExp>> = {
       '{name: a, model: m, tools: [a]}': /without end: a -> a/,
-      '{name: a, model: m, tools: [b]}, {name: b, model: m, tools: [c]}, {name: c, model: m, branches: [a]}': /a -> b -> c -> a/,
+      '{name: a, model: m, tools: [b]}, {name: b, model: m, tools: [c]}, {name: c, model: m, branches: [a]}':
+        /a -> b -> c -> a/,
       [chain(6)]: /at most 5 agents call each other, and "a0" is the first of 6/,
-      '{name: a, model: m, tools: [current_time]}, {name: current_time, model: m}': /the name of a tool and of an agent/,
-      '{name: a, model: m, tools: [current_time], background: [current_time]}': /that could work in the background/,
+      '{name: a, model: m, tools: [current_time]}, {name: current_time, model: m}':
+        /the name of a tool and of an agent/,
+      '{name: a, model: m, tools: [current_time], background: [current_time]}':
+        /that could work in the background/,
     };
     for (const [agents, message] of Object.entries(REFUSED)) {
       const refusal = await refusalOf(() =>
         createOrchestrator({ data: 'memory', config: `agents: [${agents}]`, backends: [] }),
       );
-      assert.deepEqual([refusal.code, message.test(refusal.message)], ['INVALID_PARAMS', true], refusal.message);
+      assert.deepEqual(
+        [refusal.code, message.test(refusal.message)],
+        ['INVALID_PARAMS', true],
+        refusal.message,
+      );
     }
-    const orchestrator = await createOrchestrator({ data: 'memory', config: `agents: [${chain(5)}]`, backends: [] });
+    const orchestrator = await createOrchestrator({
+      data: 'memory',
+      config: `agents: [${chain(5)}]`,
+      backends: [],
+    });
     await orchestrator.stop();
   });
 });

@@ -54,7 +54,12 @@ const FAILED: EndedCall[] = [
 ];
 
 const BRANCHED: AgentDefinition = { ...AGENT, branches: ['planner', 'critic'] };
-const BRANCHES = ['planner', 'critic'].map((tool, at) => ({ jobId: `r.1.${at}`, callId: tool, tool, hash: '' }));
+const BRANCHES = ['planner', 'critic'].map((tool, at) => ({
+  jobId: `r.1.${at}`,
+  callId: tool,
+  tool,
+  hash: '',
+}));
 
 const bad = synthesis(() => 'it is no JSON');
 const good = synthesis(undefined);

@@ -51,7 +51,9 @@ const CHECKPOINT_TEXT: Readonly<Record<Checkpoint, string>> = {
 function approvalText({ call_id, agent, tool, checkpoint, args, expires_at: until }: ApprovalView): string {
   const what = args === undefined ? '(long: orchd show has its payload)' : oneLine(JSON.stringify(args));
   const wanted =
-    tool === undefined ? `waits before it goes on (${CHECKPOINT_TEXT[checkpoint ?? 'plan']}):` : `wants to call ${oneLine(tool)}`;
+    tool === undefined
+      ? `waits before it goes on (${CHECKPOINT_TEXT[checkpoint ?? 'plan']}):`
+      : `wants to call ${oneLine(tool)}`;
   const when = until === undefined ? '' : `\n  until ${new Date(until).toISOString()}`;
   return `${oneLine(call_id)}\n  ${oneLine(agent)} ${wanted} ${what}${when}`;
 }
