@@ -169,7 +169,7 @@ const eventsRoute = (parts: RunRouteParts): Route =>
       200: {
         description: 'The stream',
         events:
-          '`queued`, `paused`, `resumed`, `step` (its kind, and the jobs that it waits for), `token` (what its model says), `reset` (what the call `job_id` has said so far does not count), `tool_result`, `approval` (a call waits to be allowed, or was answered), `needs_decision`, then `end` with its result, or `error`, each with JSON as data',
+          '`queued`, `paused`, `resumed`, `step` (its kind, and the jobs that it waits for), `token` (what its model says), `reset` (what the call `job_id` has said so far does not count), `tool_result`, `approval` (a call waits to be allowed, or was answered), `needs_decision`, `below` (an event of the run `run_id` below this one), then `end` with its result, or `error`, each with JSON as data',
       },
       204: 'The reader has received the end already',
       404: 'No such run',
