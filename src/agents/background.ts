@@ -24,7 +24,7 @@ import type { SubmitRequest } from '../model/submit.ts';
 import { saidBy } from './ended-call.ts';
 import { MESSAGES } from './kept-run.ts';
 import type { RunResult } from './run.ts';
-import type { ChatMessage } from './run-state.ts';
+import type { ChatMessage, RunReport } from './run-state.ts';
 import { markedData } from './steps/tool-messages.ts';
 
 export interface BackgroundParts {
@@ -132,12 +132,12 @@ export async function endOf(
   read: BackgroundParts['job'],
   run: string,
   tenant: string,
-): Promise<ChatMessage | undefined> {
+): Promise<RunReport['message'] | undefined> {
   const job = await orNone(read(run, tenant));
   return job && isTerminal(job.state) ? messageOf(run, job) : undefined;
 }
 
-function messageOf(run: string, { agent, state, result, error }: JobView): ChatMessage {
+function messageOf(run: string, { agent, state, result, error }: JobView): RunReport['message'] {
   const said = state === 'succeeded' ? saidBy(result as RunResult) : undefined;
   const who = `The agent "${agent}", which worked in the background as run ${run}`;
   if (said?.ok) return { role: 'user', content: `${who}, has answered:\n${markedData(said.text)}` };

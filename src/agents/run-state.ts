@@ -5,14 +5,17 @@
  * or a tool is a job below it.
  */
 
-import type { AgentDefinition, Checkpoint, RunBudget } from '../model/agent.ts';
+import type { AgentDefinition, RunBudget } from '../model/agent.ts';
 import type { ErrorInfo } from '../model/errors.ts';
 import type { JobCost } from '../model/http/jobs.ts';
-import type { StepEvent, StepTags } from '../model/run-jobs.ts';
+import type { Checkpoint, StepEvent, StepTags } from '../model/run-jobs.ts';
 import type { ToolCall } from '../model/worker-wire.ts';
 import type { DecisionInput } from './replay/run-record.ts';
+import type { BudgetLeft, CalledAgent, RunReport } from './run-facts.ts';
 import { mayMoveRun, type RunPhase } from './run-phases.ts';
 import { DATA_NOTE } from './steps/tool-messages.ts';
+
+export type { BudgetLeft, CalledAgent, RunReport };
 
 /** A message in OpenAI's form. */
 export interface ChatMessage {
@@ -144,18 +147,6 @@ export interface ToolOffer {
   outputBytesOf(tool: string): number | undefined;
 }
 
-export interface CalledAgent {
-  readonly name: string;
-  /** The call does not wait for the answer. */
-  readonly isBackground: boolean;
-}
-
-/** A run in the background has ended: what the model is told of it. */
-export interface RunReport {
-  readonly run: string;
-  readonly message: ChatMessage;
-}
-
 export interface ToolFault {
   readonly code: 'TOOL_CHANGED' | 'TOOL_GONE';
   /** For the model. */
@@ -171,16 +162,6 @@ export type ChildJob = Readonly<Record<string, unknown>> & {
   readonly job_id: string;
   readonly tags: StepTags;
 };
-
-/** What is left when a step begins; an absent number is not limited. */
-export interface BudgetLeft {
-  readonly tokens?: number;
-  readonly cost?: number;
-  /** Until the model is to be asked for its last answer. */
-  readonly untilWrapUpMs?: number;
-  /** Until the time of the run is over. */
-  readonly untilEndMs?: number;
-}
 
 export interface StepContext {
   readonly runId: string;

@@ -27,7 +27,7 @@ function begunBelow(most: number, atOnce: number): number {
     const ids = Array.from({ length: atOnce }, (_, at) => `j${at}`);
     const next = sharedOut({ run: askedFor(run, ids), jobs: ids.map(job) });
     begun += atOnce;
-    for (const { payload } of next.jobs as { payload: { max_runs: number } }[])
+    for (const { payload } of next.jobs as unknown as readonly { payload: { max_runs: number } }[])
       begun += begunBelow(payload.max_runs, atOnce);
     run = next.run;
   }

@@ -1,5 +1,5 @@
 /**
- * Runs of other agents below a run: the jobs that they are, and how many of them may begin.
+ * Runs of other agents below a run: the jobs that they are, and how many of them may begin (docs/decisions/0043).
  *
  * S1  The runs that may begin below a run are shared out when some begin: each gets a part for its own runs, and the run
  *     keeps the rest. So all runs below the topmost one together are never more than it may have, whoever starts them,

@@ -2,16 +2,13 @@
 import { type Static, Type } from 'typebox';
 import { CATEGORY } from './governance.ts';
 import { JOB_ID, MODEL } from './job-spec.ts';
+import { CHECKPOINTS } from './run-jobs.ts';
 
 /** Part of a model's name `agent:NAME`, of a path and of job ids. */
 export const AGENT_NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$';
 export const TOOL_NAME = '^[A-Za-z0-9_-]{1,64}$';
 
 const optional = Type.Optional;
-
-/** The places between the steps of a run where a person may have to say that it goes on. */
-export const CHECKPOINTS = ['plan', 'tools', 'synthesis'] as const;
-export type Checkpoint = (typeof CHECKPOINTS)[number];
 
 /** When a run plans before it answers. */
 export const PlanRule = Type.Union([

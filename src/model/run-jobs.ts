@@ -1,5 +1,4 @@
 /** The types of jobs that runs of agents are made of. Without a schema, which would take long to load. */
-import type { Checkpoint, RunBudget } from './agent.ts';
 
 /** Jobs of this type are runs: their payload is a RunRequest. */
 export const RUN_TYPE = 'agent';
@@ -42,7 +41,7 @@ export interface ToolPayload {
 /** What a run that works in the background may use: it may outlive the run that has started it, and its budget. */
 export interface StartedBelow {
   readonly max_runs: number;
-  readonly budget?: RunBudget;
+  readonly budget?: { readonly tokens?: number; readonly cost?: number };
 }
 
 /** The payload of a job of type REPORT_TYPE: which run has ended, and the session that is told. */
@@ -62,6 +61,10 @@ export type ToolResult =
   /** `run`: the run that the call has started in the background. */
   | { readonly ok: true; readonly text: string; readonly run?: string }
   | { readonly ok: false; readonly text: string; readonly why: ToolFailure; readonly started: boolean };
+
+/** The places between the steps of a run where a person may have to say that it goes on. */
+export const CHECKPOINTS = ['plan', 'tools', 'synthesis'] as const;
+export type Checkpoint = (typeof CHECKPOINTS)[number];
 
 /** A call of a tool as it is shown to the person who allows it, and as it is made then. */
 export interface CallToApprove {

@@ -69,6 +69,9 @@ describe('an agent as a tool', () => {
         },
       };
       const brain = await site(t, { data, config: CONFIG, scripts, tools: tools.list });
+      await brain.run('boss', 'before', { session_id: 's' });
+      tools.done.length = 0;
+      heard.length = 0;
       const view = await brain.run('boss', 'r', { session_id: 's' });
       assert.deepEqual([view.state, view.reply], ['completed', 'look is done; pay is done']);
       assert.deepEqual(heard[0], ['system: Pay.', 'user: pay them']);
@@ -85,7 +88,11 @@ describe('an agent as a tool', () => {
       ]);
       // What the clerk was told is no part of the conversation with the boss.
       const { body } = await brain.call('GET', '/v2/sessions/s/messages');
-      assert.ok(!JSON.stringify(body).includes('Pay.') && JSON.stringify(body).includes('why?'));
+      const asked = body.messages.filter(({ role }: Json) => role === 'user');
+      assert.deepEqual(
+        asked.map(({ content }: Json) => content),
+        ['why?', 'why?'],
+      );
       const calls = brain.calls.length;
       for (const id of ['r', 'r.2.0']) {
         const { equal, difference, has_end: hasEnd } = await replayOf(brain, id);

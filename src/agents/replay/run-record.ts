@@ -1,7 +1,7 @@
 /** What a run notes of its decisions, in the form in which its state and its result keep it (decision-input.ts). */
 import type { AgentDefinition } from '../../model/agent.ts';
 import type { RefusedChild } from '../../model/waiting.ts';
-import type { BudgetLeft, CalledAgent, RunReport } from '../run-state.ts';
+import type { BudgetLeft, CalledAgent, RunReport } from '../run-facts.ts';
 
 /** What was used when the decision was made, of what the budget of the run limits. */
 export interface UsedBudget {

@@ -4,8 +4,13 @@
  * knows nothing of it.
  */
 import { stableHash } from '../../kit/hash.ts';
-import { type Checkpoint, DEFAULT_APPROVAL_WAIT_MS } from '../../model/agent.ts';
-import { APPROVAL_TYPE, type ApprovalTags, type CallToApprove } from '../../model/run-jobs.ts';
+import { DEFAULT_APPROVAL_WAIT_MS } from '../../model/agent.ts';
+import {
+  APPROVAL_TYPE,
+  type ApprovalTags,
+  type CallToApprove,
+  type Checkpoint,
+} from '../../model/run-jobs.ts';
 import {
   type ChildJob,
   fail,

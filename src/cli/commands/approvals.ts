@@ -1,6 +1,6 @@
 /** `orchd approvals` */
-import type { Checkpoint } from '../../model/agent.ts';
 import type { ApprovalView } from '../../model/http/runs.ts';
+import type { Checkpoint } from '../../model/run-jobs.ts';
 import { flagOf, noPositionals } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';

@@ -1,7 +1,8 @@
 /** Schemas of the HTTP requests and answers about agents and their runs. */
 import { Type } from 'typebox';
-import { AGENT_NAME, CHECKPOINTS, RunRequest } from '../agent.ts';
+import { AGENT_NAME, RunRequest } from '../agent.ts';
 import { NAME, SPEC_FIELDS } from '../job-spec.ts';
+import { CHECKPOINTS } from '../run-jobs.ts';
 import { ListRequest } from '../submit.ts';
 import { JobCost, JobPage, JobPause, JobView } from './jobs.ts';
 import { answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
