@@ -142,7 +142,11 @@ agents:
   - {name: clerk, model: clerk}
 `;
       const brain = await site(t, { data, config, scripts: scriptsOf() });
-      assert.match((await brain.run('boss', 'r')).reply ?? '', /no tools of the category "agent"/);
+      const { reply } = await brain.run('boss', 'r');
+      assert.match(
+        reply ?? '',
+        /^error: the call is not allowed: the agent "boss" may call no tools of the category "agent"/,
+      );
       assert.equal((await brain.run('team', 'b')).error?.code, 'GOVERNANCE_DENIED');
       // A caller of the API cannot say that a person has allowed it.
       await brain.start('boss', 'open');
