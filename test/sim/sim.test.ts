@@ -19,10 +19,12 @@ test('in every world each acknowledged job ends exactly once and none is run twi
   const failed: string[] = [];
   const seen = new Map<string, number>();
   let events = 0;
+  let claimed = 0;
   for (let seed = 1; seed <= SEEDS; seed++) {
     try {
       const outcome = await simulate(seed);
       events += outcome.events;
+      claimed += outcome.claimed ?? 0;
       for (const [name, times] of Object.entries(outcome.faults))
         seen.set(name, (seen.get(name) ?? 0) + times);
     } catch (error) {
@@ -31,6 +33,7 @@ test('in every world each acknowledged job ends exactly once and none is run twi
   }
   context.diagnostic(`${SEEDS} seeds, ${events} events, faults ${JSON.stringify(Object.fromEntries(seen))}`);
   assert.deepEqual(failed, []);
+  assert.ok(claimed >= SEEDS, `consumers ran ${claimed} attempts`);
   for (const fault of FAULTS)
     assert.ok((seen.get(fault) ?? 0) >= SEEDS * FAULTS_PER_SEED, `${fault} happened often enough to count`);
 });
