@@ -1,5 +1,6 @@
 /**
- * `npm test [part of a path …]`: every test of the repository, each file in a process of its own.
+ * `npm test [part of a path …]`: every test of the repository, units several to a process (test-batches.ts), each other
+ * file in a process of its own.
  * `npm run test:fast`: only the fast tier, see isFast.
  */
 import { spawn } from 'node:child_process';
@@ -14,6 +15,7 @@ import { parseArgs } from 'node:util';
 import { memoryFolder } from '../test/crash/folders.ts';
 import { KEPT } from '../test/fakes/kept-folder.ts';
 import { GIVEN, type OwnServer, ownMariaDb } from '../test/fakes/mariadb.ts';
+import { batchesOf } from './test-batches.ts';
 
 const OLDEST_NODE = 24;
 /** On two cores: of three files at once one mostly waits, for a process, a timer or a database. */
@@ -90,8 +92,10 @@ async function runTests(files: readonly string[]): Promise<void> {
   process.env['NODE_OPTIONS'] = `${process.env['NODE_OPTIONS'] ?? ''} --import=${checkAnswers}`;
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  const isUnit = (path: string): boolean => path.startsWith('src/') && isFast(path);
+  const { alone, batches } = batchesOf(root, files, isUnit, join(temporary, 'batches'));
   const results = run({
-    files: files.map((path) => join(root, path)),
+    files: [...batches.map(({ entry }) => entry), ...alone.map((path) => join(root, path))],
     cwd: root,
     concurrency: CONCURRENCY,
     timeout: TEST_TIMEOUT_MS,
@@ -102,8 +106,12 @@ async function runTests(files: readonly string[]): Promise<void> {
     process.exitCode = 1;
   });
   const times: FileTime[] = [];
+  const entries = new Set(batches.map(({ entry }) => entry));
   results.on('test:summary', ({ file, duration_ms: ms }) => {
-    if (file !== undefined) times.push({ path: relative(root, file), ms });
+    if (file !== undefined && !entries.has(file)) times.push({ path: relative(root, file), ms });
+  });
+  results.on('test:complete', ({ file, name, details: { type, duration_ms: ms } }) => {
+    if (file !== undefined && entries.has(file) && type === 'suite') times.push({ path: name, ms });
   });
   await pipeline(results, new spec(), process.stdout, { end: false });
   if (files.length > SLOWEST_SHOWN) showSlowest(times);
