@@ -18,17 +18,27 @@ import { GIVEN, type OwnServer, ownMariaDb } from '../test/fakes/mariadb.ts';
 import { batchesOf } from './test-batches.ts';
 
 const OLDEST_NODE = 24;
-/** On two cores: of three files at once one mostly waits, for a process, a timer or a database. */
-const CONCURRENCY = 3;
+/** On two cores: of four files at once two mostly wait, for a process, a timer or a database. */
+const CONCURRENCY = 4;
 /** A test that sets no timeout of its own fails after this. */
 const TEST_TIMEOUT_MS = 600_000;
 
 const root = join(import.meta.dirname, '..');
 const localBin = join(root, 'node_modules', '.bin');
 
-/** In the order of this list: a broken unit shows first, and the last files are short, so that no core idles. */
+/** The files that take longest. They begin right after the units, so that the last files are short and no core idles. */
+const LONGEST = [
+  'test/crash/{kill,planted,agent-run,budget,kill-mariadb,spool-brain,gateway-table,power-loss}.test.ts',
+  'test/flow/{cli-up,ai-sdk,cli-run,lines,reload,batch-kill,cluster-machines,dispatch,migrate,sticky}.test.ts',
+  'test/flow/{cli-chat,cli-replay,file-modes,damage-log}.test.ts',
+  'src/{stores,backends}/conformance/*.test.ts',
+  'test/package.test.ts',
+];
+
+/** In the order of this list: a broken unit shows first. */
 const GROUPS = [
   'test/architecture.test.ts',
+  ...LONGEST,
   'src/**/*.test.ts',
   'test/crash/**/*.test.ts',
   'test/sim/**/*.test.ts',
