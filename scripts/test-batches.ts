@@ -47,10 +47,13 @@ export function batchesOf(
   return { alone, batches };
 }
 
+/** A test that waits for nothing but a timer of the product that lets a process end would be cancelled. */
+const AWAKE = 'const awake = setInterval(() => undefined, 2 ** 30);';
+
 function sourceOf(root: string, paths: readonly string[]): string {
   const suites = paths.map((path) => {
     const url = pathToFileURL(join(root, path)).href;
     return `await suite(${JSON.stringify(path)}, async () => void (await import(${JSON.stringify(url)})));`;
   });
-  return ["import { suite } from 'node:test';", ...suites, ''].join('\n');
+  return ["import { suite } from 'node:test';", AWAKE, ...suites, 'clearInterval(awake);', ''].join('\n');
 }

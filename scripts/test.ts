@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { globSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join, relative } from 'node:path';
+import { basename, delimiter, join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -112,16 +112,19 @@ async function runTests(files: readonly string[]): Promise<void> {
     execArgv: ['--import', join(root, 'test', 'exit-watchdog.ts')],
     signal: interrupted.signal,
   });
-  results.on('test:fail', () => {
+  const batchOf = new Map(batches.map(({ entry, paths }) => [entry, paths]));
+  results.on('test:fail', ({ name }) => {
     process.exitCode = 1;
+    // The process as a whole has failed, such as one that does not end.
+    const paths = batchOf.get(name);
+    if (paths) console.error(`${basename(name)} has run ${paths.join(' ')}`);
   });
   const times: FileTime[] = [];
-  const entries = new Set(batches.map(({ entry }) => entry));
   results.on('test:summary', ({ file, duration_ms: ms }) => {
-    if (file !== undefined && !entries.has(file)) times.push({ path: relative(root, file), ms });
+    if (file !== undefined && !batchOf.has(file)) times.push({ path: relative(root, file), ms });
   });
   results.on('test:complete', ({ file, name, details: { type, duration_ms: ms } }) => {
-    if (file !== undefined && entries.has(file) && type === 'suite') times.push({ path: name, ms });
+    if (file !== undefined && batchOf.has(file) && type === 'suite') times.push({ path: name, ms });
   });
   await pipeline(results, new spec(), process.stdout, { end: false });
   if (files.length > SLOWEST_SHOWN) showSlowest(times);
