@@ -22,8 +22,15 @@ export interface PoolHints {
   readonly held: ReadonlySet<string>;
 }
 
+/** Where the consumers of a pool listen. */
+export interface DoorbellPlace {
+  readonly key: string;
+  readonly group: string;
+}
+
 /** Calls return at once, and never throw: what could not be done is repeated by `sweep`. */
 export interface Doorbell {
+  placeOf(pool: string): DoorbellPlace;
   /** An attempt waits for a consumer. Repeated calls with the same token publish it once. */
   publish(hint: JobHint): void;
   /** The attempt is over, or was taken back before anybody claimed it; its change is durable. */
