@@ -48,12 +48,14 @@ export function batchesOf(
 }
 
 /** A test that waits for nothing but a timer of the product that lets a process end would be cancelled. */
-const AWAKE = 'const awake = setInterval(() => undefined, 2 ** 30);';
+const AWAKE = `const awake = setInterval(() => undefined, 2 ** 30);
+after(() => clearInterval(awake));`;
 
 function sourceOf(root: string, paths: readonly string[]): string {
   const suites = paths.map((path) => {
     const url = pathToFileURL(join(root, path)).href;
-    return `await suite(${JSON.stringify(path)}, async () => void (await import(${JSON.stringify(url)})));`;
+    return `suite(${JSON.stringify(path)}, async () => void (await import(${JSON.stringify(url)})));`;
   });
-  return ["import { suite } from 'node:test';", AWAKE, ...suites, 'clearInterval(awake);', ''].join('\n');
+  // All are declared at once: hooks of the process, such as that of exit-watchdog.ts, run after the last one.
+  return ["import { after, suite } from 'node:test';", AWAKE, ...suites, ''].join('\n');
 }
