@@ -11,7 +11,7 @@ import { simulateGateway } from './gateway/simulate.ts';
 import { type Outcome, simulate } from './simulate.ts';
 
 /** `npm run sim -- --seeds N` takes more of them. */
-const SEEDS = 120;
+const SEEDS = 60;
 const FAULTS_PER_SEED = 0.4;
 const FAULTS = ['kill', 'power-cut', 'disk-full', 'failed-sync', 'checkpoint', 'forget', 'partition'];
 
@@ -38,7 +38,7 @@ test('in every world each acknowledged job ends exactly once and none is run twi
     assert.ok((seen.get(fault) ?? 0) >= SEEDS * FAULTS_PER_SEED, `${fault} happened often enough to count`);
 });
 
-const GATEWAY_SEEDS = 100;
+const GATEWAY_SEEDS = 50;
 const GATEWAY_FAULTS_PER_SEED = 0.5;
 const GATEWAY_FAULTS = ['kill-brain', 'kill-gateway', 'kill-both', 'power-cut', 'partition'];
 
@@ -62,7 +62,7 @@ test('[FANO-9] in every world with a gateway no job is bought again by itself, a
     );
 });
 
-const AGENT_SEEDS = 40;
+const AGENT_SEEDS = 25;
 const AGENT_FAULTS_PER_SEED = 0.6;
 const AGENT_FAULTS = ['kill', 'power-cut', 'checkpoint', 'forget', 'partition', 'decision', 'answer'];
 
