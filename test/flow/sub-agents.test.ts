@@ -41,8 +41,11 @@ const scriptsOf = (...calls: string[]): Scripts => {
       .join('; '),
   });
   return {
-    boss: (turn, { messages }) =>
-      turn === 0 ? { calls: [['a', 'clerk', { input: 'pay them' }]] } : told(messages),
+    // The messages before the last question are those of earlier runs of the session.
+    boss: (_turn, { messages }) => {
+      const here = messages.slice(messages.findLastIndex(({ role }) => role === 'user'));
+      return here.length === 1 ? { calls: [['a', 'clerk', { input: 'pay them' }]] } : told(here);
+    },
     clerk: (turn, { messages }) =>
       turn === 0 && calls.length > 0
         ? { calls: calls.map((name, at) => [`c${at}`, name, {}]) }
