@@ -20,14 +20,21 @@ export interface TickPattern {
 export const MIN_EVERY_MS = 1000;
 
 export class Ticks {
+  readonly #pattern: TickPattern;
   readonly #cron: Cron | undefined;
   readonly #everyMs: number;
 
   /** Throws for a pattern that has a problem, see tickProblem. */
   constructor({ cron, everyMs = 0, timeZone }: TickPattern) {
+    this.#pattern = { cron, everyMs, timeZone };
     this.#cron =
       cron === undefined ? undefined : new Cron(cron, { timezone: timeZone, mode: '5-or-6-parts' });
     this.#everyMs = everyMs;
+  }
+
+  isOf({ cron, everyMs = 0, timeZone }: TickPattern): boolean {
+    const own = this.#pattern;
+    return own.cron === cron && own.everyMs === everyMs && own.timeZone === timeZone;
   }
 
   /** The first tick after an instant; undefined where there is none any more. */
