@@ -85,7 +85,7 @@ const WRONG: readonly (readonly [what: string, more: object, code: string, place
     'a schedule of a kind of job that only runs of agents have',
     { schedules: [{ name: 's', every_sec: 9, job: { type: 'tool', payload: {} } }] },
     'CONFIG_INVALID',
-    /schedules\[0\]\.type: jobs of type "tool"/,
+    /schedules\[0\]\.job: jobs of type "tool"/,
   ],
 ];
 
