@@ -111,6 +111,29 @@ test('an end that cannot be handled is tried again, and the others go first', as
   assert.deepEqual([handle_error, pending], [undefined, 0]);
 });
 
+test('an end that always fails keeps no later end waiting', async (t) => {
+  const site = moduleSite(t);
+  const source = counted(
+    site,
+    1,
+    `if (job.key === 'k0') { appendFileSync(${JSON.stringify(site.path('failed'))}, 'x\\n'); throw new Error('never'); }`,
+  );
+  await site.start(site.file('poisoned', source));
+  // Its pauses are long by now.
+  await until(() => keysIn(site.path('failed')).length >= 4);
+  for (let n = 1; n <= 5; n++) {
+    await site.orchestrator.submit({
+      job_id: `later-${n}`,
+      key: `later-${n}`,
+      type: 'work',
+      payload: n,
+      tags: { module: 'poisoned' },
+    });
+    await until(() => keysIn(site.path('handled')).length === n);
+  }
+  assert.ok(keysIn(site.path('failed')).length < 10, 'and is not called again for each of them');
+});
+
 test('a handle that hangs, dies or prints harms no other job', async (t) => {
   const site = moduleSite(t);
   const once = (name: string, act: string): string =>

@@ -117,9 +117,7 @@ export class ModuleProcess {
 
   #exit(): Promise<string> {
     return new Promise((resolve) => {
-      this.#child.once('error', (error: NodeJS.ErrnoException) =>
-        resolve(cannotStart(error)),
-      );
+      this.#child.once('error', (error: NodeJS.ErrnoException) => resolve(cannotStart(error)));
       this.#child.once('exit', (code, name) =>
         resolve(code === 0 ? 'ok' : `it ended with ${code === null ? name : `status ${code}`}`),
       );

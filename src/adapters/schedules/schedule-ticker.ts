@@ -156,6 +156,8 @@ export class ScheduleTicker extends Service {
     try {
       const record = await orchestrator.reads.schedules.record(planned.id);
       if (!record || !planned.pattern.isOf(record)) return void this.#changed.add(planned.id);
+      // Many are due together after a pause, and finding the missed ticks of one may take a while.
+      await ownTurns(this.#parts.env.timers).next();
       const { ticks, hasMissed, upTo, next } = dueTicks(record, planned.pattern, this.#clock.now());
       if (ticks.length === 0 && upTo !== undefined)
         await orchestrator.schedules.tick(record, { at: upTo, missed: 1, isMissed: true });

@@ -11,7 +11,14 @@ try { for (;;) opened.push(fs.openSync('/dev/null')); } catch {}
 ${attempt}
 for (const fd of opened) fs.closeSync(fd);
 setTimeout(() => console.log('goes on'), 100);`;
-  const argv = ['-c', 'ulimit -n 64 && exec "$0" "$@"', process.execPath, '--input-type=module', '-e', script];
+  const argv = [
+    '-c',
+    'ulimit -n 64 && exec "$0" "$@"',
+    process.execPath,
+    '--input-type=module',
+    '-e',
+    script,
+  ];
   const { stdout, stderr } = spawnSync('sh', argv, { encoding: 'utf8' });
   return stdout + stderr;
 }
