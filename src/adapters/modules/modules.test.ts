@@ -140,7 +140,7 @@ test('garbage and very long output harm nothing else, and the first bad line is 
       `head -c ${PRINTED_MB}000000 /dev/zero | tr '\\0' x; echo; echo '{"key":"after","type":"work"}'; head -c 3000000 /dev/zero | tr '\\0' '\\n'`,
       { timeout_sec: 3600 },
     ),
-    site.shell('much', `yes ${'x'.repeat(999)} | head -n ${PRINTED_MB / 4}000`, { timeout_sec: 3600 }),
+    site.shell('much', `yes ${'x'.repeat(999)} | head -n 5000`, { timeout_sec: 3600 }),
     site.shell('endless', 'yes x', { timeout_sec: 3600 }),
     site.file(
       'refused',
@@ -154,7 +154,7 @@ test('garbage and very long output harm nothing else, and the first bad line is 
   const long = await site.scanned('long', 1, 3000 * PRINTED_MB);
   assert.equal(long.last_error_code, 'TOO_LARGE');
   const much = await site.scanned('much', 1, 3000 * PRINTED_MB);
-  assert.deepEqual([much.proposals.garbage, much.state], [250 * PRINTED_MB, 'idle']);
+  assert.deepEqual([much.proposals.garbage, much.state], [5000, 'idle']);
   const endless = await site.scanned('endless');
   assert.deepEqual([endless.state, endless.last_error_code], ['failing', 'MODULE_FAILED']);
   assert.match(endless.last_error ?? '', /^more than 10000 lines are no proposals; line 1 is no proposal/);
