@@ -190,3 +190,15 @@ test('an answer that does not end, and an error that the page shows, end the req
   const late = (await endless.rest()).at(-1)?.data;
   assert.deepEqual([late.code, late.reason, late.retriable], ['WORKER_TIMEOUT', 'timeout', false]);
 });
+
+test('a page that blocks in mid-answer ends its own request only', async (t) => {
+  const seat = await BrowserSeat.open(t, { answer_timeout_ms: 3000 });
+  const { chat } = seat;
+  const blocked = await seat.ask('Block');
+  await chat.sent(1);
+  chat.step({ spin: true });
+  const late = (await blocked.rest()).at(-1)?.data;
+  assert.deepEqual([late.code, late.retriable], ['WORKER_TIMEOUT', false]);
+  const next = await seat.askAndAnswer('Next', 'It goes on.');
+  assert.equal(next.at(-1)?.data.result.text, 'It goes on.');
+});
