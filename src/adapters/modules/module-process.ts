@@ -2,14 +2,14 @@
  * One process of a module: a scan, or the handling of ends. It leads a process group and carries a mark in its
  * environment, so that whatever it starts is found and ended with it, in other groups too.
  */
-import type { ChildProcess, SpawnOptions } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import type { Env } from '../../kit/env/env.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { identityOf, type ProcessIdentity, processesBy, signal } from '../../kit/process/identity.ts';
 import { endMarked, type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
-import { spawnPiped } from '../../kit/process/piped.ts';
+import { withPipes } from '../../kit/process/piped.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ModuleParts } from './parts.ts';
@@ -128,7 +128,7 @@ export class ModuleProcess {
 /** Throws MODULE_FAILED where the system cannot even try, such as for want of file descriptors. */
 function started([program = '', ...args]: readonly string[], options: SpawnOptions): ChildProcess {
   try {
-    return spawnPiped(program, args, options);
+    return withPipes(spawn(program, args, options));
   } catch (error) {
     throw new OrchdError('MODULE_FAILED', cannotStart(error as NodeJS.ErrnoException), {}, { cause: error });
   }

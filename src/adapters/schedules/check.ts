@@ -1,8 +1,8 @@
 /** Checks the schedules of a configuration without a brain, as their setting would. */
-import { MAX_REQUEST_CHARS } from '../../core/admission/schedules.ts';
 import { tickProblem } from '../../kit/ticks.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ConfiguredSchedule } from '../../model/http/schedules.ts';
+import { MAX_REQUEST_CHARS } from '../../model/schedule.ts';
 import { checkRequest } from '../../runtime/prepare.ts';
 import { scheduleSpec } from '../../runtime/schedule-view.ts';
 

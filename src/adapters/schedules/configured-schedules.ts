@@ -1,10 +1,10 @@
 /** Brings the schedules of the configuration into the store: changed ones are set, those that are gone are deleted. */
-import { MAX_SCHEDULES } from '../../core/admission/schedules.ts';
 import type { Clock } from '../../kit/env/env.ts';
 import { Service } from '../../kit/service.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ConfiguredSchedule } from '../../model/http/schedules.ts';
 import { DEFAULT_TENANT } from '../../model/records.ts';
+import { MAX_SCHEDULES } from '../../model/schedule.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import { isSameSpec, scheduleSpec } from '../../runtime/schedule-view.ts';
 import { checkSchedules } from './check.ts';

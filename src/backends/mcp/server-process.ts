@@ -6,13 +6,13 @@
  *     alone has the other end, and kills the group when that is closed. A process that has left the group is ended by the
  *     next brain of the same data folder, which finds it by the mark.
  */
-import type { ChildProcess } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import type { Env } from '../../kit/env/env.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { identityOf, signal } from '../../kit/process/identity.ts';
 import { type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
-import { spawnPiped } from '../../kit/process/piped.ts';
+import { withPipes } from '../../kit/process/piped.ts';
 import { within } from '../../kit/within.ts';
 
 /** P1. The shell then becomes the server itself, so that the pid and the exit code are the server's. */
@@ -55,7 +55,7 @@ export class ServerProcess {
     this.#env = env;
     this.#mark = mark;
     const { PATH = '', LANG } = plainEnvironment();
-    const child = spawnPiped('/bin/sh', ['-c', SCRIPT, 'sh', ...argv], {
+    const started = spawn('/bin/sh', ['-c', SCRIPT, 'sh', ...argv], {
       cwd,
       env: {
         PATH,
@@ -69,6 +69,7 @@ export class ServerProcess {
       shell: false,
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     });
+    const child = withPipes(started);
     this.#child = child;
     this.pid = child.pid;
     for (const stream of child.stdio) stream?.on('error', () => undefined);

@@ -5,7 +5,8 @@ import { test } from 'node:test';
 /** Runs a script with few file descriptors, all of which it has opened; `attempt` then starts a process. */
 function withoutDescriptors(attempt: string): string {
   const script = `import fs from 'node:fs';
-const { spawnPiped } = await import(${JSON.stringify(new URL('./piped.ts', import.meta.url))});
+import { spawn } from 'node:child_process';
+const { withPipes } = await import(${JSON.stringify(new URL('./piped.ts', import.meta.url))});
 const opened = [];
 try { for (;;) opened.push(fs.openSync('/dev/null')); } catch {}
 ${attempt}
@@ -25,6 +26,6 @@ setTimeout(() => console.log('goes on'), 100);`;
 
 test('a process that cannot be started for want of file descriptors is an error, and not the end of the program', () => {
   const attempt =
-    "try { spawnPiped('true', [], { stdio: ['pipe', 'pipe', 'pipe'] }); } catch ({ code }) { console.log(code); }";
+    "try { withPipes(spawn('true', [], { stdio: ['pipe', 'pipe', 'pipe'] })); } catch ({ code }) { console.log(code); }";
   assert.equal(withoutDescriptors(attempt), 'EMFILE\ngoes on\n');
 });

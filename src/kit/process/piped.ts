@@ -1,12 +1,11 @@
-/** Starts processes whose standard streams are pipes. */
-import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+/** Processes whose standard streams are pipes. */
+import type { ChildProcess } from 'node:child_process';
 
 /**
- * As `spawn`, and throws also where no file descriptors are left for the pipes. There `spawn` returns a child without
- * streams, whose error nobody could listen to in time: it would end this program.
+ * Call it at once with what `spawn` has returned. Throws where no file descriptors are left for the pipes: there the child
+ * has no streams, and its error, to which nobody could listen in time, would end this program.
  */
-export function spawnPiped(program: string, args: readonly string[], options: SpawnOptions): ChildProcess {
-  const child = spawn(program, args, options);
+export function withPipes(child: ChildProcess): ChildProcess {
   if ((child.stdio as unknown) !== undefined) return child;
   child.once('error', () => undefined);
   throw Object.assign(new Error('no file descriptors are left'), { code: 'EMFILE' });
