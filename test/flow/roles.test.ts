@@ -97,11 +97,11 @@ test('a token with the role of consumers can take jobs, report about them, and n
   const isOpenTo = ({ role }: Route): boolean => role !== 'public' && grants('consumer', role);
   assert.deepEqual(brain.routes.filter(isOpenTo).map(nameOf), [
     'POST /v2/consumers',
-    'POST /v2/consumers/:id/claim',
-    'POST /v2/consumers/:id/heartbeat',
-    'POST /v2/consumers/:id/events',
-    'POST /v2/consumers/:id/results',
-    'DELETE /v2/consumers/:id',
+    'POST /v2/consumers/{id}/claim',
+    'POST /v2/consumers/{id}/heartbeat',
+    'POST /v2/consumers/{id}/events',
+    'POST /v2/consumers/{id}/results',
+    'DELETE /v2/consumers/{id}',
   ]);
 });
 
