@@ -13,7 +13,7 @@ import type { Folders } from './folders.ts';
 import type { Played, World } from './world.ts';
 
 const POOL = 'crash';
-const JOBS = 16;
+const JOBS = 8;
 const TTL_MS = 60_000;
 const POLL_MS = 10;
 const WORK_MS = 20;
@@ -183,7 +183,7 @@ export const consumers: World = {
       ? readLines<Line>(ledgerOf(folders)).filter(({ is }) => is === 'start').length
       : 0,
   atLeast: JOBS,
-  everyTime: ['claim:before-answer', 'results:before-answer'],
-  diesOnlyThere: false,
+  everyTime: ['hint:before-publish', 'claim:before-answer', 'results:before-answer'],
+  diesOnlyThere: true,
   problems,
 };
