@@ -36,7 +36,7 @@ export interface JobLines {
   former: { readonly ask: LogLine; readonly attempts: readonly AttemptLine[] }[] | undefined;
 }
 
-const FRAMES_BYTES = 128 * 2 ** 20;
+const FRAMES_BYTES = 256 * 2 ** 20;
 const COPY_BYTES = 2 ** 20;
 
 /** The attempts of every job that was not tried. Never written to. */
