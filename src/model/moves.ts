@@ -5,6 +5,7 @@
 
 import type { Body } from './body.ts';
 import type { WorkerReason } from './causes.ts';
+import type { AttemptHolder } from './consumer-record.ts';
 import type { ErrorInfo } from './errors.ts';
 import type {
   AttemptRecord,
@@ -146,14 +147,14 @@ const shifted = (at: number | undefined, byMs: number): number | undefined =>
 
 type NewAttemptFields = Pick<
   AttemptRecord,
-  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model'
+  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model' | 'isPulled'
 >;
 
 /** The record of an attempt that is about to be offered to a backend; it is durable before the offer is sent. */
 export function newAttempt(fields: NewAttemptFields): AttemptRecord {
-  const { job, n, backend, registry, epoch, at, bill, model } = fields;
+  const { job, n, backend, registry, epoch, at, bill, model, isPulled } = fields;
   const attempt: AttemptRecord = {
-    v: 2,
+    v: 3,
     job,
     n,
     backend,
@@ -168,7 +169,8 @@ export function newAttempt(fields: NewAttemptFields): AttemptRecord {
     kill: undefined,
     bill,
   };
-  return model === undefined ? attempt : { ...attempt, model };
+  if (model === undefined && !isPulled) return attempt;
+  return { ...attempt, ...(model !== undefined && { model }), ...(isPulled && { isPulled }) };
 }
 
 type AttemptFields = Partial<Omit<AttemptRecord, 'v' | 'state' | 'job' | 'n' | 'backend'>>;
@@ -185,6 +187,14 @@ export const accept = (attempt: AttemptRecord, at: number, epoch: number): Attem
     // It was not gone after all.
     ...(attempt.isGone && { isGone: undefined }),
   });
+
+/** A consumer has claimed the attempt, or says that it still works on one that was taken for lost. */
+export const hold = (
+  attempt: AttemptRecord,
+  holder: AttemptHolder,
+  at: number,
+  epoch: number,
+): AttemptRecord => ({ ...accept(attempt, at, epoch), holder });
 
 type AttemptEnd = Pick<AttemptRecord, 'error' | 'usage' | 'bill' | 'label'>;
 
