@@ -45,7 +45,6 @@ const NONE: AttemptLine[] = [];
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const COLON = 0x3a;
 const ZERO = 0x30;
 
 /** How the lines of these kinds begin; the id follows. */
@@ -54,6 +53,7 @@ const JOB = Buffer.from('["job","');
 const ATTEMPT = Buffer.from('["attempt","');
 
 export class LastChanges {
+  /** The id of a job ends with a quote; that of an attempt has a colon and the number behind it. */
   readonly jobs = new UidTable<JobLines>(newJob);
   /** The other records, by `recordName`, in the order of their last changes. */
   readonly others = new Map<string, LogLine>();
@@ -89,7 +89,7 @@ export class LastChanges {
   }
 
   #addAsk(bytes: Buffer, from: number, to: number, seq: number): void {
-    const job = this.#jobOf(bytes, from + ASK.length, to);
+    const job = this.jobs.at(bytes, from + ASK.length, to);
     if (job.ask && job.attempts.length > 0) {
       job.former ??= [];
       job.former.push({ ask: job.ask, attempts: job.attempts });
@@ -101,14 +101,14 @@ export class LastChanges {
   }
 
   #addJob(bytes: Buffer, from: number, to: number, seq: number): void {
-    const job = this.#jobOf(bytes, from + JOB.length, to);
+    const job = this.jobs.at(bytes, from + JOB.length, to);
     if (job.job) setLine(job.job, bytes, from, to);
     else job.job = { bytes, from, to };
     job.seq = seq;
   }
 
   #addAttempt(bytes: Buffer, from: number, to: number, seq: number): void {
-    const job = this.#jobOf(bytes, from + ATTEMPT.length, to);
+    const job = this.jobs.at(bytes, from + ATTEMPT.length, to);
     let n = 0;
     for (let at = from + ATTEMPT.length + job.uid.length + 1; at < to && bytes[at] !== QUOTE; at++)
       n = n * 10 + (bytes[at] as number) - ZERO;
@@ -117,13 +117,6 @@ export class LastChanges {
     else if (job.attempts === NONE) job.attempts = [{ bytes, from, to, n }];
     else job.attempts.push({ bytes, from, to, n });
     job.seq = seq;
-  }
-
-  /** The id of a job ends with a quote, that of an attempt has a colon and the number behind it. */
-  #jobOf(bytes: Buffer, from: number, end: number): JobLines {
-    let to = from;
-    while (to < end && bytes[to] !== QUOTE && bytes[to] !== COLON) to++;
-    return this.jobs.at(bytes, from, to);
   }
 
   #addOther(bytes: Buffer, from: number, to: number): void {

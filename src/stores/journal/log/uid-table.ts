@@ -4,7 +4,10 @@
  */
 
 const FIRST_SLOTS = 1024;
+const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;
+const QUOTE = 0x22;
+const COLON = 0x3a;
 
 export interface TableEntry {
   /** ASCII. */
@@ -23,9 +26,16 @@ export class UidTable<T extends TableEntry> {
     this.#begin = begin;
   }
 
-  /** The entry of the key at these bytes; a new one where there is none. */
-  at(bytes: Buffer, from: number, to: number): T {
-    const hash = hashOf(bytes, from, to);
+  /** The entry of the key at these bytes, which ends before a quote or a colon; a new one where there is none. */
+  at(bytes: Buffer, from: number, end: number): T {
+    let hash = FNV_OFFSET;
+    let to = from;
+    for (; to < end; to++) {
+      const byte = bytes[to] as number;
+      if (byte === QUOTE || byte === COLON) break;
+      hash = Math.imul(hash ^ byte, FNV_PRIME);
+    }
+    hash ^= hash >>> 15;
     let slot = this.#slotOf(hash);
     for (let place = this.#slots[slot]; place; place = this.#slots[slot]) {
       const entry = this.entries[place - 1] as T;
@@ -55,12 +65,6 @@ export class UidTable<T extends TableEntry> {
   #after(slot: number): number {
     return (slot + 1) & (this.#slots.length - 1);
   }
-}
-
-function hashOf(bytes: Buffer, from: number, to: number): number {
-  let hash = 0x811c9dc5;
-  for (let at = from; at < to; at++) hash = Math.imul(hash ^ (bytes[at] as number), FNV_PRIME);
-  return hash ^ (hash >>> 15);
 }
 
 function isAt(uid: string, bytes: Buffer, from: number, to: number): boolean {
