@@ -3,6 +3,7 @@ import type { ConsumerResult } from '../../core/attempts/claims.ts';
 import type { Engine } from '../../core/engine/engine.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
+import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Random } from '../../kit/env/env.ts';
 import { type ConsumerDeclaration, type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
@@ -104,6 +105,7 @@ export class Consumers extends Commands {
   async #claimAnswer(consumer: string, attempts: readonly JobEntry[], isDraining: boolean): Promise<string> {
     const texts = await Promise.all(attempts.map((entry) => this.#claimedText(consumer, entry)));
     const jobs = texts.filter((text) => text !== undefined);
+    crashpoint('claim:before-answer');
     return `{"jobs":[${jobs.join(',')}],"drain":${isDraining}}`;
   }
 
@@ -149,6 +151,7 @@ export class Consumers extends Commands {
     this.#known(consumer);
     const reported = await Promise.all(results.map((result) => this.#reported(result)));
     const answers = await this.order({ type: 'results', consumer, results: reported });
+    crashpoint('results:before-answer');
     return {
       results: results.map(({ token }, at) => {
         const answer = answers[at];
