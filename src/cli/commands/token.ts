@@ -23,7 +23,7 @@ const options = {
   tenant: {
     type: 'string',
     value: 'TENANT',
-    help: 'the tenant whose things the token reaches; by default "default", the operator',
+    help: 'the tenant that it belongs to; by default "default", the operator's',
   },
   ...GRANT_OPTIONS,
   ...DATA_OPTIONS,
