@@ -146,12 +146,12 @@ const shifted = (at: number | undefined, byMs: number): number | undefined =>
 
 type NewAttemptFields = Pick<
   AttemptRecord,
-  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model'
+  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model' | 'maxTokens'
 >;
 
 /** The record of an attempt that is about to be offered to a backend; it is durable before the offer is sent. */
 export function newAttempt(fields: NewAttemptFields): AttemptRecord {
-  const { job, n, backend, registry, epoch, at, bill, model } = fields;
+  const { job, n, backend, registry, epoch, at, bill, model, maxTokens } = fields;
   const attempt: AttemptRecord = {
     v: 2,
     job,
@@ -168,7 +168,8 @@ export function newAttempt(fields: NewAttemptFields): AttemptRecord {
     kill: undefined,
     bill,
   };
-  return model === undefined ? attempt : { ...attempt, model };
+  if (model === undefined && maxTokens === undefined) return attempt;
+  return { ...attempt, ...(model !== undefined && { model }), ...(maxTokens !== undefined && { maxTokens }) };
 }
 
 type AttemptFields = Partial<Omit<AttemptRecord, 'v' | 'state' | 'job' | 'n' | 'backend'>>;

@@ -155,6 +155,8 @@ export interface AttemptRecord {
   readonly bill?: Bill | undefined;
   /** The model that it was started for, where the route of its job has chosen it. */
   readonly model?: string | undefined;
+  /** The longest answer, in tokens, that the mode of governance allowed when it was claimed; undefined without a bound. */
+  readonly maxTokens?: number | undefined;
   /** What the execution says of its work, for telemetry alone; undefined where it says nothing. */
   readonly label?: string | undefined;
 }

@@ -168,6 +168,43 @@ describe('[ADR-7] the limits of a mode', () => {
     assert.equal(kit.state('j3'), 'claimed');
   });
 
+  test('go on in a later brain: the starts of this minute count there too, and no longer', () => {
+    const kit = governed({ modes });
+    setMode(kit, 'ALERT');
+    for (const id of ['j1', 'j2', 'j3']) kit.submit(id);
+    kit.pass(20_000);
+    kit.restart();
+    kit.backend('b', BACKEND);
+    assert.equal(kit.state('j3'), 'queued');
+    assert.match(why(kit, 'j3')?.text ?? '', /2 others start in a minute/);
+    kit.pass(39_999);
+    assert.equal(kit.state('j3'), 'queued');
+    kit.pass(1);
+    assert.equal(kit.state('j3'), 'claimed');
+  });
+
+  test('go on where the mode is left and set again within the minute', () => {
+    const kit = governed({ modes });
+    setMode(kit, 'ALERT');
+    for (const id of ['j1', 'j2']) kit.submit(id);
+    setMode(kit, 'NORMAL');
+    setMode(kit, 'ALERT');
+    kit.submit('j3');
+    assert.equal(kit.state('j3'), 'queued');
+  });
+
+  test('bound the answers of models, and deny none: the attempt notes the longest answer', () => {
+    const kit = governed({ modes: { ...modes, ALERT: { maxTokens: 50 } } });
+    setMode(kit, 'ALERT');
+    const most = (id: string): number | undefined => {
+      kit.submit(id, id === 'plain' ? {} : { type: 'inference' });
+      return kit.job(id).open?.maxTokens;
+    };
+    assert.deepEqual([most('call'), most('plain')], [50, undefined]);
+    setMode(kit, 'NORMAL');
+    assert.equal(most('later'), undefined);
+  });
+
   test('count what runs already, and are gone with the mode', () => {
     const kit = governed({ modes });
     kit.submit('t1', tool('read_file', 'read'));

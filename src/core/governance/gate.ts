@@ -13,8 +13,6 @@ export interface GovernedJob {
   readonly type: string;
   readonly tenant: string;
   readonly model: string | undefined;
-  /** The most tokens that the answer of a model may have; undefined for jobs that are no calls of a model. */
-  readonly maxTokens?: number | undefined;
   /** The agents of the runs above the job, and its own if it is a run. */
   readonly agents: readonly string[];
   /** Set for calls of tools alone. */
@@ -55,8 +53,8 @@ export class GovernanceGate {
   constructor(policy: GovernancePolicy) {
     this.#policy = policy;
     this.#rights = new Map(policy.rights.map(({ agent, categories }) => [agent, categories]));
-    const isOpen = ({ categories, approve, maxTokens }: ModePolicy): boolean =>
-      categories === undefined && approve === undefined && maxTokens === undefined;
+    const isOpen = ({ categories, approve }: ModePolicy): boolean =>
+      categories === undefined && approve === undefined;
     const hasRules = policy.rules.length > 0 || policy.rights.length > 0;
     const modes = Object.entries(policy.modes) as [Mode, ModePolicy][];
     this.#open = new Set(hasRules ? [] : modes.flatMap(([mode, of]) => (isOpen(of) ? [mode] : [])));
@@ -80,9 +78,6 @@ export class GovernanceGate {
   }
 
   judge(mode: Mode, job: GovernedJob): Verdict {
-    const { maxTokens: most } = this.#policy.modes[mode];
-    if (most !== undefined && job.maxTokens !== undefined && job.maxTokens > most)
-      return deny(`mode:${mode}`, `in the mode ${mode} an answer has at most ${most} tokens`);
     const key = keyOf(mode, job);
     const known = this.#known.get(key);
     if (known) return known;

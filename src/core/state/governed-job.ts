@@ -1,12 +1,10 @@
 /** What the rules of governance say of a job: it is asked at admission and at every claim. */
-import { jobKindOf } from '../../model/governance.ts';
 import { type AskRecord, uidOf } from '../../model/records.ts';
 import { RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
 import { ALLOWED, type GovernedJob, type GovernedTool, type Verdict } from '../governance/gate.ts';
 import type { State } from './state.ts';
 
-export type GovernedAsk = Pick<AskRecord, 'tenant' | 'spec'> &
-  Partial<Pick<AskRecord, 'ancestors' | 'maxOutput'>>;
+export type GovernedAsk = Pick<AskRecord, 'tenant' | 'spec'> & Partial<Pick<AskRecord, 'ancestors'>>;
 
 /** `model`: the one that the job needs now, which its route may have changed. */
 export function judgeJob(state: State, ask: GovernedAsk, model: string | undefined): Verdict {
@@ -16,13 +14,10 @@ export function judgeJob(state: State, ask: GovernedAsk, model: string | undefin
 
 function governedJob(state: State, ask: GovernedAsk, model: string | undefined): GovernedJob {
   const { tenant, spec } = ask;
-  const isModel = jobKindOf(spec) === 'models';
   return {
     type: spec.type,
     tenant,
     model,
-    // An answer without a bound may have any number of tokens.
-    maxTokens: isModel ? (ask.maxOutput ?? Number.POSITIVE_INFINITY) : undefined,
     agents: agentsOf(state, ask),
     tool: spec.type === TOOL_TYPE ? toolIn(spec.tags) : undefined,
   };
