@@ -12,11 +12,7 @@ const OTHER_SPELLINGS = ['max_completion_tokens', 'max_output_tokens'] as const;
 const QUESTIONS = ['prompt', 'messages'] as const;
 
 /** `most`: undefined without a bound. */
-export async function cappedPayload(
-  text: string,
-  most: number | undefined,
-  timers: Timers,
-): Promise<string> {
+export async function cappedPayload(text: string, most: number | undefined, timers: Timers): Promise<string> {
   if (most === undefined) return text;
   const payload = await parsed(text, timers);
   // Executors take a text for a prompt.

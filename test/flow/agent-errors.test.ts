@@ -226,10 +226,7 @@ describe('an exception that nobody foresaw', () => {
       checkForm(result);
       assert.deepEqual(
         [result.error, result.steps.map(({ event }) => event)],
-        [
-          { code: 'INTERNAL', message: 'a step of the run has failed' },
-          ['llm_call', 'tool_call'],
-        ],
+        [{ code: 'INTERNAL', message: 'a step of the run has failed' }, ['llm_call', 'tool_call']],
       );
       assert.match(result.reply, /could not be answered/);
       const lines = brain.logged.map((line) => JSON.parse(line) as Record<string, unknown>);

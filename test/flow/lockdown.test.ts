@@ -169,7 +169,11 @@ async function checkHeld(site: Site): Promise<void> {
     await until(async () => (await site.stateOf(id)) === 'queued');
     const { waiting } = await site.client.get(id);
     assert.equal(waiting?.code, 'governance', what);
-    assert.match(waiting?.text ?? '', /^the mode is LOCKDOWN since .*, set by "ann": smoke in the rack$/, what);
+    assert.match(
+      waiting?.text ?? '',
+      /^the mode is LOCKDOWN since .*, set by "ann": smoke in the rack$/,
+      what,
+    );
   }
 }
 
@@ -195,7 +199,9 @@ async function playOut(site: Site): Promise<void> {
 const story = (lines: readonly AuditLine[]): string[] =>
   lines.flatMap(({ kind, id, cause, state }) => {
     if (kind === 'governance') return [cause];
-    return kind === 'attempt' && state === 'intended' && !id.startsWith('waiting.2.0:') ? [`start ${id}`] : [];
+    return kind === 'attempt' && state === 'intended' && !id.startsWith('waiting.2.0:')
+      ? [`start ${id}`]
+      : [];
   });
 
 describe('LOCKDOWN', () => {
@@ -257,7 +263,12 @@ describe('LOCKDOWN', () => {
       const { orchestrator } = site.brain;
       const ids = Array.from({ length: 30 }, (_, at) => `j${at}`);
       const begun = ids.map((id, at) => {
-        const submitted = orchestrator.submit({ job_id: id, type: 'inference', model: 'm', payload: { prompt: 'x' } });
+        const submitted = orchestrator.submit({
+          job_id: id,
+          type: 'inference',
+          model: 'm',
+          payload: { prompt: 'x' },
+        });
         return at === 2 ? [submitted, site.setMode('LOCKDOWN', WHY, 'ann')] : [submitted];
       });
       await within(Promise.all(begun.flat()));
@@ -270,7 +281,10 @@ describe('LOCKDOWN', () => {
       const at = told.indexOf('mode:LOCKDOWN:ann');
       assert.deepEqual(told.slice(at + 1), [], 'nothing was claimed behind it');
       const before = told.slice(0, at).map((line) => line.replace('start ', ''));
-      assert.deepEqual(site.model.started.filter((token) => !before.includes(token)), []);
+      assert.deepEqual(
+        site.model.started.filter((token) => !before.includes(token)),
+        [],
+      );
     },
   );
 });

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import {
   EngineKit,
   type Fields,
-  SETTINGS,
   submission as kitSubmission,
+  SETTINGS,
   SUCCESS,
 } from '../../../test/fakes/engine-kit.ts';
 import { causeText } from '../../model/causes.ts';

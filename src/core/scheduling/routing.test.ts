@@ -87,7 +87,10 @@ describe('a job whose route names a model that governance forbids', () => {
 
   test('is denied where all are forbidden, and stays in shadow mode', () => {
     const kit = routed(unlisted, deny({ models: ['*'] }));
-    assert.equal((kit.trySubmit('j', { model: 'fast', type: 'inference' }) as OrchdError).code, 'GOVERNANCE_DENIED');
+    assert.equal(
+      (kit.trySubmit('j', { model: 'fast', type: 'inference' }) as OrchdError).code,
+      'GOVERNANCE_DENIED',
+    );
     const shadow = routed(unlisted, deny({ models: ['a'] }, true));
     submit(shadow, 'j');
     assert.equal(modelAt(shadow, 'j'), 'a');
