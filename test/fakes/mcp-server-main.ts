@@ -52,6 +52,8 @@ const tools = (): object[] => [
   ].map((name) => tool(name)),
   ...['fails', 'errs', 'change', 'progress', 'environment', 'child'].map((name) => tool(name)),
   tool('gone.dotted'),
+  // The check of a pattern like this takes for ever.
+  tool('pattern', { inputSchema: schema({ text: { type: 'string', pattern: '^(a+)+$' } }) }),
 ];
 
 type Id = number | string;
@@ -112,6 +114,7 @@ interface Asked {
 const CALLS: Record<string, (id: Id, params: Asked) => unknown> = {
   echo: (_, { arguments: args }) => text(args?.text ?? ''),
   read: () => text('read'),
+  pattern: () => text('matched'),
   die: () => process.exit(3),
   hang: () => undefined,
   flood: () => flood(),
