@@ -8,7 +8,7 @@ import { OrchdClient } from '../../src/client/index.ts';
 import { httpBrain } from '../fakes/http-brain.ts';
 import { FAKE_SERVER, until } from '../fakes/mcp-kit.ts';
 import { type Said, ScriptedModel } from '../fakes/scripted-model.ts';
-import { LASTING, onStores, start, within } from './flow-kit.ts';
+import { LASTING, onStores, start, tempFolder, within } from './flow-kit.ts';
 
 function folderOf(t: TestContext): string {
   const folder = fs.mkdtempSync(join(tmpdir(), 'orchd-mcp-'));
@@ -120,7 +120,7 @@ onStores(
 test('a schema of a server whose check would take for ever stops nobody', async (t) => {
   const folder = folderOf(t);
   const model = asks(['fake__pattern', { text: `${'a'.repeat(50)}!` }]);
-  const brain = await start(t, { data: 'memory', config: configOf(folder), backends: [model.backend()] });
+  const brain = await start(t, { data: tempFolder(t), config: configOf(folder), backends: [model.backend()] });
   await brain.submit(RUN);
   assert.equal(((await within(brain.wait('r'))).result as RunEnd).reply, 'done');
   assert.deepEqual(linesIn(folder, 'calls'), ['pattern']);

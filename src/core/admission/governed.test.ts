@@ -257,6 +257,18 @@ describe('[ADR-7] a call that a rule forbids', () => {
     assert.equal(codeOf(kit.trySubmit('r.2', tool('read_file', 'read', { parent_id: 'r' }))), 'admitted');
   });
 
+  test('is forbidden its model by whatever name the rule and the caller have', () => {
+    for (const named of ['own', 'nick', 'file:own.gguf']) {
+      const kit = governed({ rules: [{ name: 'no', effect: 'deny', models: [named] }] });
+      const sizes = { sizeBytes: 1, vramBytes: 1, vramGuessed: undefined, contextLength: 100, slots: undefined };
+      const file = { ref: 'file:own.gguf', sha256: undefined, signature: undefined, publicKey: undefined };
+      const model = { id: 'own', name: 'own', aliases: ['nick'], ...sizes, ...file };
+      kit.step({ type: 'register', model });
+      for (const asked of ['own', 'nick', 'file:own.gguf'])
+        assert.equal(codeOf(kit.trySubmit(`j-${asked}`, { model: asked, type: 'inference' })), 'GOVERNANCE_DENIED');
+    }
+  });
+
   test('is refused at the claim if it was admitted before the mode changed', () => {
     const kit = new EngineKit({ governance: DEFAULT_POLICY });
     kit.submit('w', tool('write_file', 'write'));

@@ -29,8 +29,8 @@ export function checkGovernance(turn: Turn, submission: Submission): void {
   const { governance } = turn.state;
   if (governance.isOpen) return;
   const ancestors = ancestorsOf(turn, submission);
-  const { tenant, id, spec } = submission;
-  const verdict = judgeJob(turn.state, { tenant, spec, ancestors }, spec.model);
+  const { tenant, id, spec, route } = submission;
+  const verdict = judgeJob(turn.state, { tenant, spec, ancestors, route }, spec.model);
   if (verdict.is === 'allow') return;
   const job = { id, tenant, tool: spec.tags?.['tool'], root: uidOf(tenant, ancestors?.[0] ?? id) };
   noteVerdict(turn, job, verdict);

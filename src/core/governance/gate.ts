@@ -13,6 +13,8 @@ export interface GovernedJob {
   readonly type: string;
   readonly tenant: string;
   readonly model: string | undefined;
+  /** What else the model is called, and the route that has chosen it: a rule may name any of them. */
+  readonly otherNames?: readonly string[] | undefined;
   /** The agents of the runs above the job, and its own if it is a run. */
   readonly agents: readonly string[];
   /** Set for calls of tools alone. */
@@ -124,8 +126,8 @@ export class GovernanceGate {
 const textOf = ({ name, reason }: GovernanceRule, what: string): string =>
   reason === undefined ? `the rule "${name}" ${what}` : `the rule "${name}" ${what}: ${reason}`;
 
-const keyOf = (mode: Mode, { type, tenant, model, agents, tool }: GovernedJob): string =>
-  `${mode}\n${type}\n${tenant}\n${model ?? ''}\n${agents.join('\t')}\n${
+const keyOf = (mode: Mode, { type, tenant, model, otherNames, agents, tool }: GovernedJob): string =>
+  `${mode}\n${type}\n${tenant}\n${model ?? ''}\n${otherNames?.join('\t') ?? ''}\n${agents.join('\t')}\n${
     tool ? `${tool.name}\n${tool.category ?? ''}\n${tool.isApproved}` : ''
   }`;
 
@@ -136,7 +138,7 @@ function matches(rule: GovernanceRule, mode: Mode, job: GovernedJob): boolean {
     (!types || isListed(types, job.type)) &&
     (!tools || isListed(tools, job.tool?.name)) &&
     (!categories || isListed(categories, job.tool?.category)) &&
-    (!models || isListed(models, job.model)) &&
+    (!models || isListed(models, job.model) || job.otherNames?.some((name) => isListed(models, name)) === true) &&
     (!tenants || isListed(tenants, job.tenant)) &&
     (!agents || job.agents.some((agent) => isListed(agents, agent)))
   );

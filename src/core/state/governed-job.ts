@@ -4,7 +4,7 @@ import { RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
 import { ALLOWED, type GovernedJob, type GovernedTool, type Verdict } from '../governance/gate.ts';
 import type { State } from './state.ts';
 
-export type GovernedAsk = Pick<AskRecord, 'tenant' | 'spec'> & Partial<Pick<AskRecord, 'ancestors'>>;
+export type GovernedAsk = Pick<AskRecord, 'tenant' | 'spec'> & Partial<Pick<AskRecord, 'ancestors' | 'route'>>;
 
 /** `model`: the one that the job needs now, which its route may have changed. */
 export function judgeJob(state: State, ask: GovernedAsk, model: string | undefined): Verdict {
@@ -18,9 +18,17 @@ function governedJob(state: State, ask: GovernedAsk, model: string | undefined):
     type: spec.type,
     tenant,
     model,
+    otherNames: otherNames(state, ask, model),
     agents: agentsOf(state, ask),
     tool: spec.type === TOOL_TYPE ? toolIn(spec.tags) : undefined,
   };
+}
+
+/** The aliases and the exact reference of a model of the catalog, and the name of the job's route. */
+function otherNames({ catalog }: State, { route }: GovernedAsk, model: string | undefined): string[] | undefined {
+  const known = model === undefined ? undefined : catalog.find(model);
+  if (!known) return route === undefined ? undefined : [route];
+  return [...known.aliases, known.ref, ...(route === undefined ? [] : [route])];
 }
 
 /** The agents of the runs above the job, from the top down, and its own if it is a run. */
