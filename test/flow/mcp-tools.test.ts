@@ -120,7 +120,11 @@ onStores(
 test('a schema of a server whose check would take for ever stops nobody', async (t) => {
   const folder = folderOf(t);
   const model = asks(['fake__pattern', { text: `${'a'.repeat(50)}!` }]);
-  const brain = await start(t, { data: tempFolder(t), config: configOf(folder), backends: [model.backend()] });
+  const brain = await start(t, {
+    data: tempFolder(t),
+    config: configOf(folder),
+    backends: [model.backend()],
+  });
   await brain.submit(RUN);
   assert.equal(((await within(brain.wait('r'))).result as RunEnd).reply, 'done');
   assert.deepEqual(linesIn(folder, 'calls'), ['pattern']);

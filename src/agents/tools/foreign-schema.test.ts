@@ -26,7 +26,9 @@ test('a pattern that takes for ever, and references that double, stop nobody', (
   const doubling = Object.fromEntries(
     Array.from({ length: 60 }, (_, at) => [
       `d${at}`,
-      at === 59 ? { type: 'string' } : { allOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] },
+      at === 59
+        ? { type: 'string' }
+        : { allOf: [{ $ref: `#/$defs/d${at + 1}` }, { $ref: `#/$defs/d${at + 1}` }] },
     ]),
   );
   const check = checkOf({
@@ -37,7 +39,12 @@ test('a pattern that takes for ever, and references that double, stop nobody', (
     additionalProperties: false,
     $defs: doubling,
   });
-  const args = { text: `${'a'.repeat(40)}!`, deep: 'x', [`${'b'.repeat(40)}!`]: 'x', [`${'c'.repeat(40)}!`]: 1 };
+  const args = {
+    text: `${'a'.repeat(40)}!`,
+    deep: 'x',
+    [`${'b'.repeat(40)}!`]: 'x',
+    [`${'c'.repeat(40)}!`]: 1,
+  };
   assert.equal(check(JSON.stringify(args)).ok, true);
   assert.equal(check('{"text": 1}').ok, false);
 });

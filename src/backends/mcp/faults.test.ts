@@ -67,6 +67,13 @@ for (const [version, flags] of Object.entries(VERSIONS))
         assert.equal(resultIn(await kit.call('echo', { text: 'alive' })).text, 'alive');
       });
 
+    test('is spoken to in that version', async (t) => {
+      const kit = await mcpKit(t, { flags });
+      await kit.call('echo');
+      const [server] = await kit.servers.view();
+      assert.equal(server?.protocol, version);
+    });
+
     test('lines that are no messages are ignored', async (t) => {
       const kit = await mcpKit(t, { flags: [...flags, '--garbage'] });
       assert.equal(resultIn(await kit.call('echo', { text: 'fine' })).text, 'fine');

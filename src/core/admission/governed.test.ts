@@ -257,15 +257,42 @@ describe('[ADR-7] a call that a rule forbids', () => {
     assert.equal(codeOf(kit.trySubmit('r.2', tool('read_file', 'read', { parent_id: 'r' }))), 'admitted');
   });
 
+  test('has no more rights when the runs above it have ended and left memory', () => {
+    const kit = governed({ rights: [{ agent: 'reader', categories: ['read'] }] });
+    run(kit, 'top', 'reader');
+    kit.submit('top.1', tool('start', 'read', { parent_id: 'top' }));
+    run(kit, 'low', 'writer', { parent_id: 'top.1' });
+    for (const id of ['top.1', 'top']) {
+      if (id !== 'top') kit.accept(id);
+      kit.end(id, SUCCESS);
+      kit.step({ type: 'indexed', uids: [{ uid: id, seq: kit.job(id).seq }] });
+      assert.equal(kit.engine.state.jobs.get(id), undefined);
+    }
+    const reply = kit.trySubmit('low.1', tool('write_file', 'write', { parent_id: 'low' }));
+    assert.equal(codeOf(reply), 'GOVERNANCE_DENIED');
+    run(kit, 'lower', 'writer', { parent_id: 'low' });
+    const below = kit.trySubmit('lower.1', tool('write_file', 'write', { parent_id: 'lower' }));
+    assert.equal(codeOf(below), 'GOVERNANCE_DENIED');
+  });
+
   test('is forbidden its model by whatever name the rule and the caller have', () => {
     for (const named of ['own', 'nick', 'file:own.gguf']) {
       const kit = governed({ rules: [{ name: 'no', effect: 'deny', models: [named] }] });
-      const sizes = { sizeBytes: 1, vramBytes: 1, vramGuessed: undefined, contextLength: 100, slots: undefined };
+      const sizes = {
+        sizeBytes: 1,
+        vramBytes: 1,
+        vramGuessed: undefined,
+        contextLength: 100,
+        slots: undefined,
+      };
       const file = { ref: 'file:own.gguf', sha256: undefined, signature: undefined, publicKey: undefined };
       const model = { id: 'own', name: 'own', aliases: ['nick'], ...sizes, ...file };
       kit.step({ type: 'register', model });
       for (const asked of ['own', 'nick', 'file:own.gguf'])
-        assert.equal(codeOf(kit.trySubmit(`j-${asked}`, { model: asked, type: 'inference' })), 'GOVERNANCE_DENIED');
+        assert.equal(
+          codeOf(kit.trySubmit(`j-${asked}`, { model: asked, type: 'inference' })),
+          'GOVERNANCE_DENIED',
+        );
     }
   });
 

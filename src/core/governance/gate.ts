@@ -138,7 +138,9 @@ function matches(rule: GovernanceRule, mode: Mode, job: GovernedJob): boolean {
     (!types || isListed(types, job.type)) &&
     (!tools || isListed(tools, job.tool?.name)) &&
     (!categories || isListed(categories, job.tool?.category)) &&
-    (!models || isListed(models, job.model) || job.otherNames?.some((name) => isListed(models, name)) === true) &&
+    (!models ||
+      isListed(models, job.model) ||
+      job.otherNames?.some((name) => isListed(models, name)) === true) &&
     (!tenants || isListed(tenants, job.tenant)) &&
     (!agents || job.agents.some((agent) => isListed(agents, agent)))
   );
