@@ -12,6 +12,7 @@ import type { Identity } from '../wire/tokens.ts';
 import { approvalRoutes } from './approvals.ts';
 import { batchRoutes, bulkCommandRoutes } from './batches.ts';
 import { catalogRoutes } from './catalog.ts';
+import { consumerRoutes } from './consumers.ts';
 import { controlRoutes, type Reloading } from './control.ts';
 import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
@@ -63,16 +64,16 @@ export interface ApiOptions extends MetaOptions {
 }
 
 const LEASE_TOKEN_BYTES = 32;
+const CONSUMER_ID_BYTES = 16;
 
 export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): readonly Route[] {
   const metrics = new Metrics(orchestrator, options.tally);
   const openStreams = new OpenStreams(options.maxStreamsPerCaller, options.maxStreamsPerTenant);
-  const { disconnectGraceMs: graceMs, isRevoked } = options;
+  const { env, heartbeatMs, disconnectGraceMs: graceMs, isRevoked } = options;
   const disconnects = new Disconnects(orchestrator, { timers: options.env.timers, graceMs, isRevoked });
   const streams = new EventStreams(orchestrator, { ...options, openStreams, disconnects });
   const ids = new IdMaker(options.env.random);
   const newId = (): string => ids.next(options.env.clock.now());
-  const { env, heartbeatMs } = options;
   const results = new LargeResults(options.answerRoom, env.timers);
   const models = listedModels(orchestrator, options.agents, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
@@ -98,6 +99,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...governanceRoutes(orchestrator),
     ...controlRoutes(orchestrator, options.reloading),
     ...poolRoutes(orchestrator),
+    ...consumerRoutes(orchestrator, () => env.random.hex(CONSUMER_ID_BYTES)),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
     ...openAiRoutes({
       orchestrator,

@@ -34,7 +34,7 @@ test('ended jobs that are in the history are not kept in memory; the others are,
   const restore = new Restore(state, NOW);
   for (const n of [1, 2]) restore.job(bundle(`ended${n}`, n, {}, { state: 'dead', endedAt: NOW }));
   restore.job(bundle('live', 3));
-  const open = { v: 2, job: 'held', n: 1, backend: 'b', state: 'unknown', at: NOW } as AttemptRecord;
+  const open = { v: 3, job: 'held', n: 1, backend: 'b', state: 'unknown', at: NOW } as AttemptRecord;
   restore.job({ ...bundle('held', 4, {}, { state: 'cancelled', endedAt: NOW }), attempts: [open] });
   restore.finish({ seq: 9, at: NOW, indexedUpTo: 1 });
   assert.deepEqual(newest(state), ['held', 'live', 'ended2']);
@@ -62,7 +62,7 @@ test('only the last PAST_ATTEMPTS ended attempts of a job are restored, and the 
   const restore = new Restore(state, NOW);
   const attempts = Array.from({ length: 20 }, (_, at) => {
     const is = at === 19 ? 'accepted' : 'ended';
-    return { v: 2, job: 'a', n: at + 1, backend: 'b', state: is, at: NOW } as AttemptRecord;
+    return { v: 3, job: 'a', n: at + 1, backend: 'b', state: is, at: NOW } as AttemptRecord;
   });
   restore.job({ ...bundle('a', 1, {}, { state: 'running', attempt: 20 }), attempts });
   restore.finish({ seq: 1, at: NOW, indexedUpTo: 0 });

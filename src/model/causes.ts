@@ -49,6 +49,8 @@ const PLAIN = [
   'displaced',
   'dependency',
   'worker-start-failed',
+  'claimed-by-consumer',
+  'returned',
   // leases
   'granted',
   'heartbeat',
@@ -70,6 +72,8 @@ const PLAIN = [
   'settled',
   'overrun',
   'session-over',
+  'silent',
+  'left',
   'learned',
   'reloaded',
   'found',
@@ -83,6 +87,7 @@ const PLAIN = [
   'rest-purge',
   'disagreement',
   'reconciled',
+  'fenced',
 ] as const;
 
 export type PlainCause = (typeof PLAIN)[number];

@@ -1,4 +1,5 @@
 /** The catalogue of all errors that a caller can see. Codes are never renamed or reused; docs/errors.md is generated. */
+import { CONSUMER_ERRORS } from './consumer-errors.ts';
 import { type CatalogueEntry, entry } from './error-entry.ts';
 import { MCP_ERRORS } from './mcp-errors.ts';
 
@@ -77,6 +78,7 @@ export const ERRORS = {
     'Try again, or raise the start timeout.',
   ),
   ...MCP_ERRORS,
+  ...CONSUMER_ERRORS,
   WORKER_NOT_FOUND: entry(404, false, 'No such worker.', 'List the workers and use one of their ids.'),
   INTERNAL: entry(
     500,
@@ -189,7 +191,12 @@ export const ERRORS = {
     'This token belongs to an execution of another body.',
     'The store of the brain is an older copy: start it once with --this-is-a-copy.',
   ),
-  FENCED: entry(409, false, 'A newer leader has taken over.', 'Send the request to the current leader.'),
+  FENCED: entry(
+    409,
+    false,
+    'A newer leader has taken over; or the consumer that sends it does not hold the attempt any more.',
+    'Send the request to the current leader; a consumer drops the result.',
+  ),
   RATE_LIMITED: entry(
     429,
     true,

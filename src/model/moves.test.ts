@@ -40,6 +40,7 @@ const JOB_MOVES: readonly [to: JobState, make: (job: JobRecord) => JobRecord][] 
 
 const ATTEMPT_MOVES: readonly [to: AttemptState, make: (attempt: AttemptRecord) => AttemptRecord][] = [
   ['accepted', (attempt) => moves.accept(attempt, 5, 2)],
+  ['accepted', (attempt) => moves.hold(attempt, { consumer: 'p/c', fence: 1, claim: 1 }, 5, 2)],
   ['ended', (attempt) => moves.end(attempt, 6, 'failed', { error: ERROR })],
   ['unknown', (attempt) => moves.loseAttempt(attempt, 2)],
   ['abandoned', (attempt) => moves.abandon(attempt, 7)],

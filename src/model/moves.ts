@@ -5,6 +5,7 @@
 
 import type { Body } from './body.ts';
 import type { WorkerReason } from './causes.ts';
+import type { AttemptHolder } from './consumer-record.ts';
 import type { ErrorInfo } from './errors.ts';
 import type {
   AttemptRecord,
@@ -146,14 +147,14 @@ const shifted = (at: number | undefined, byMs: number): number | undefined =>
 
 type NewAttemptFields = Pick<
   AttemptRecord,
-  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model' | 'maxTokens'
+  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model' | 'maxTokens' | 'isPulled'
 >;
 
 /** The record of an attempt that is about to be offered to a backend; it is durable before the offer is sent. */
 export function newAttempt(fields: NewAttemptFields): AttemptRecord {
-  const { job, n, backend, registry, epoch, at, bill, model, maxTokens } = fields;
+  const { job, n, backend, registry, epoch, at, bill, model, maxTokens, isPulled } = fields;
   const attempt: AttemptRecord = {
-    v: 2,
+    v: 3,
     job,
     n,
     backend,
@@ -168,8 +169,13 @@ export function newAttempt(fields: NewAttemptFields): AttemptRecord {
     kill: undefined,
     bill,
   };
-  if (model === undefined && maxTokens === undefined) return attempt;
-  return { ...attempt, ...(model !== undefined && { model }), ...(maxTokens !== undefined && { maxTokens }) };
+  if (model === undefined && maxTokens === undefined && !isPulled) return attempt;
+  return {
+    ...attempt,
+    ...(model !== undefined && { model }),
+    ...(maxTokens !== undefined && { maxTokens }),
+    ...(isPulled && { isPulled }),
+  };
 }
 
 type AttemptFields = Partial<Omit<AttemptRecord, 'v' | 'state' | 'job' | 'n' | 'backend'>>;
@@ -186,6 +192,14 @@ export const accept = (attempt: AttemptRecord, at: number, epoch: number): Attem
     // It was not gone after all.
     ...(attempt.isGone && { isGone: undefined }),
   });
+
+/** A consumer has claimed the attempt, or says that it still works on one that was taken for lost. */
+export const hold = (
+  attempt: AttemptRecord,
+  holder: AttemptHolder,
+  at: number,
+  epoch: number,
+): AttemptRecord => ({ ...accept(attempt, at, epoch), holder });
 
 type AttemptEnd = Pick<AttemptRecord, 'error' | 'usage' | 'bill' | 'label'>;
 

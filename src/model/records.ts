@@ -2,13 +2,14 @@
  * The records: small versioned pieces of state. A change carries the whole after-image of one record and the
  * cause of the change, so that replaying it needs no interpretation.
  *
- * Absent fields are `undefined` rather than missing: every record of a kind then has one shape in memory, and
- * JSON drops them on disk. The spec of a job alone leaves them out: it has many fields, of which most jobs give few.
+ * Absent fields are `undefined` rather than missing, so that every record of a kind has one shape in memory; JSON drops them
+ * on disk. The spec of a job alone leaves them out: it has many fields, of which most jobs give few.
  */
 
 import type { BatchRecord } from './batch-record.ts';
 import type { Body } from './body.ts';
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';
+import type { AttemptHolder, ConsumerRecord, FencedResult } from './consumer-record.ts';
 import type { DemandRecord } from './demand-record.ts';
 import type { FailedDependencyRecord } from './dependency-record.ts';
 import type { Disagreement } from './disagreement.ts';
@@ -133,7 +134,7 @@ export interface KillOrder {
 
 /** One start of a job on one backend. */
 export interface AttemptRecord {
-  readonly v: 2;
+  readonly v: 3;
   /** The uid of the job. */
   readonly job: string;
   /** The number of the attempt, part of its token. */
@@ -152,6 +153,10 @@ export interface AttemptRecord {
   readonly outcome: 'succeeded' | 'failed' | 'cancelled' | 'turned_away' | 'waits' | undefined;
   readonly error: ErrorInfo | undefined;
   readonly kill: KillOrder | undefined;
+  /** Nothing is sent to its backend: a consumer claims the attempt, and may begin only after that. */
+  readonly isPulled?: true | undefined;
+  /** The consumer that has claimed it. */
+  readonly holder?: AttemptHolder | undefined;
   /** The executor does not run it any more, and cannot say what became of it: it uses no slot. */
   readonly isGone?: true | undefined;
   /** The tokens of the attempt, as its backend counted them, however it ended. */
@@ -193,6 +198,8 @@ export interface BrainRecord {
   readonly purgeRestMs?: number | undefined;
   /** The last reconciliation; earlier ones are in the audit trail. */
   readonly reconciled?: Reconciled | undefined;
+  /** The last result that was refused because its consumer did not hold the attempt. */
+  readonly fenced?: FencedResult | undefined;
   /** The last openings before this one, newest first: an executor that knows another one knows another copy. */
   readonly openings?: readonly Opening[] | undefined;
   /**
@@ -322,6 +329,7 @@ export interface SmallKinds {
   readonly governance: GovernanceRecord;
   readonly mcp_pin: McpPinRecord;
   readonly mcp_task: McpTaskRecord;
+  readonly consumer: ConsumerRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -344,6 +352,7 @@ export const SMALL_KINDS = [
   'governance',
   'mcp_pin',
   'mcp_task',
+  'consumer',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>
@@ -391,9 +400,3 @@ export const smallRecordName = (kind: SmallKind, id: string): string => `${kind}
 
 /** A key or session prefixed by its tenant. They may be any text, so even the default tenant is written. */
 export const scoped = (tenant: string, name: string): string => `${tenant}~${name}`;
-
-/** The tenant and the id of a session, from the id of its record. */
-export function sessionName(id: string): Pick<SessionRecord, 'tenant' | 'id'> {
-  const end = id.indexOf('~');
-  return { tenant: id.slice(0, end), id: id.slice(end + 1) };
-}

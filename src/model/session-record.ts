@@ -31,3 +31,9 @@ export interface SessionRecord {
   /** SessionMetadata as JSON text. */
   readonly metadata: Body | undefined;
 }
+
+/** The tenant and the id of a session, from the id of its record. */
+export function sessionName(id: string): Pick<SessionRecord, 'tenant' | 'id'> {
+  const end = id.indexOf('~');
+  return { tenant: id.slice(0, end), id: id.slice(end + 1) };
+}

@@ -21,7 +21,7 @@ import { countsOf } from './usage.ts';
 export const RECORD_VERSIONS: Record<RecordKind, number> = {
   ask: 2,
   job: 2,
-  attempt: 2,
+  attempt: 3,
   failure: 1,
   brain: 1,
   lease: 1,
@@ -43,6 +43,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   governance: 1,
   mcp_pin: 1,
   mcp_task: 1,
+  consumer: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -53,7 +54,8 @@ const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {
   ask: { 1: nestSpec },
   // Jobs of version 1 do not wait for others: a program that knows no such jobs must refuse version 2.
   job: { 1: (stored) => ({ ...stored, v: 2 }) },
-  attempt: { 1: splitUsage },
+  // Attempts of version 2 have no holder: a program that knows none would ask a backend that is not there.
+  attempt: { 1: splitUsage, 2: (stored) => ({ ...stored, v: 3 }) },
   // Sessions of version 1 have no messages: a program that does not know them would lose them.
   session: { 1: (stored) => ({ ...stored, v: 2 }), 2: nameThreads },
   // In version 1, `why` was a sentence.
@@ -130,7 +132,7 @@ const NO_ASK: Omit<AskRecord, 'spec'> = {
 };
 
 const NO_ATTEMPT: AttemptRecord = {
-  v: 2,
+  v: 3,
   job: '',
   n: 0,
   backend: '',
@@ -183,6 +185,7 @@ const NO_SCHEDULE = {
   last: undefined,
   lastJob: undefined,
 };
+const NO_CONSUMER = { models: undefined, listens: undefined };
 const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: undefined, registry: undefined };
 
 /** Adds the `undefined` fields that JSON has dropped, so that every record of a kind has one shape. */
@@ -212,6 +215,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   governance: (stored) => stored,
   mcp_pin: (stored) => stored,
   mcp_task: (stored) => stored,
+  consumer: (stored) => ({ ...NO_CONSUMER, ...stored }),
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

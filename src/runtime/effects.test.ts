@@ -14,6 +14,7 @@ import { Bodies } from './bodies.ts';
 import { Divergence } from './divergence.ts';
 import { EffectRunner } from './effect-runner.ts';
 import { type EffectLoop, Effects } from './effects.ts';
+import { Outcomes } from './outcomes.ts';
 
 const NO_CHILDREN = { below: async () => [], now: () => [] };
 
@@ -77,7 +78,8 @@ test('a worker that is gone does not come back by what it said before', async ()
   const parts = partsFor(realEnv(), posted, kit.engine, backend);
   const effects = new Effects({
     ...parts,
-    children: NO_CHILDREN,
+    outcomes: new Outcomes({ ...parts, children: NO_CHILDREN }),
+    publish: () => undefined,
     holderLostMs: 1000,
     onEvent: () => undefined,
   });
@@ -105,7 +107,8 @@ test('one question without an answer does not make a backend unreachable that ha
   const parts = partsFor(time.env(), posted, kit.engine, { info, inspect } as unknown as Backend);
   const effects = new Effects({
     ...parts,
-    children: NO_CHILDREN,
+    outcomes: new Outcomes({ ...parts, children: NO_CHILDREN }),
+    publish: () => undefined,
     holderLostMs: 5000,
     onEvent: () => undefined,
   });
@@ -134,7 +137,8 @@ test('a backend that goes on running after a kill is ordered again after growing
   const parts = partsFor(time.env(), [], kit.engine, { info, kill, follow } as unknown as Backend);
   const effects = new Effects({
     ...parts,
-    children: NO_CHILDREN,
+    outcomes: new Outcomes({ ...parts, children: NO_CHILDREN }),
+    publish: () => undefined,
     holderLostMs: 5000,
     onEvent: () => undefined,
   });

@@ -37,7 +37,7 @@ import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
 import { EventReaders } from './event-readers.ts';
 import { Inspector, remembers } from './inspector.ts';
 import type { Loop } from './loop.ts';
-import { type Children, Outcomes } from './outcomes.ts';
+import type { Outcomes } from './outcomes.ts';
 import { Reconciliation } from './reconciliation.ts';
 
 /** The part of the loop that effects use. */
@@ -54,7 +54,9 @@ export interface EffectsParts {
   readonly clock: Pick<BrainClock, 'now'>;
   readonly holderLostMs: number;
   readonly onEvent: (entry: JobEntry, event: ExecutionEvent) => void;
-  readonly children: Children;
+  readonly outcomes: Outcomes;
+  /** Nobody has claimed this attempt of a pool of consumers; its intent is durable. */
+  readonly publish: (token: string) => void;
 }
 
 type Fenced = { readonly is: 'fenced' };
@@ -75,10 +77,10 @@ export class Effects {
   constructor(parts: EffectsParts) {
     this.#parts = parts;
     this.#runner = parts.runner;
-    this.#outcomes = new Outcomes(parts);
+    this.#outcomes = parts.outcomes;
     this.acknowledgements = new Acknowledgements(parts);
-    this.#inspector = new Inspector({ ...parts, outcomes: this.#outcomes });
-    this.#readers = new EventReaders({ ...parts, outcomes: this.#outcomes, who: () => this.#who() });
+    this.#inspector = new Inspector(parts);
+    this.#readers = new EventReaders({ ...parts, who: () => this.#who() });
   }
 
   get forReconciliation(): { readonly inspector: Inspector; readonly acks: Acknowledgements } {
@@ -157,6 +159,7 @@ export class Effects {
   #begin(effect: Effect): void {
     if (this.#runner.stopped) return;
     const { token, kind } = effect;
+    if (kind === 'publish') return this.#parts.publish(token);
     const backend = this.#parts.backends.get(effect.backend);
     if (!backend) {
       this.#parts.loop.post({ type: 'lost', token });

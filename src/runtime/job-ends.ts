@@ -4,6 +4,8 @@
  * that must not miss one reads the job after subscribing.
  */
 import type { Cancel } from '../kit/env/env.ts';
+import type { Logger } from '../kit/logger.ts';
+import { describeThrown } from '../kit/redact.ts';
 import type { Change, DeadReason } from '../model/records.ts';
 import { isTerminal, type JobState } from '../model/states.ts';
 
@@ -20,11 +22,11 @@ type JobEndListener = (end: JobEnd) => void;
 
 export class JobEnds {
   readonly #listeners = new Set<JobEndListener>();
-  readonly #onError: (error: unknown) => void;
+  readonly #logger: Logger | undefined;
 
-  /** `onError` receives what a listener throws: listeners run within a commit, which must not fail because of them. */
-  constructor(onError: (error: unknown) => void) {
-    this.#onError = onError;
+  /** What a listener throws is logged: listeners run within a commit, which must not fail because of them. */
+  constructor(logger: Logger | undefined) {
+    this.#logger = logger;
   }
 
   /** The listener must be fast: it is called within each commit. */
@@ -51,7 +53,7 @@ export class JobEnds {
     try {
       listener(end);
     } catch (error) {
-      this.#onError(error);
+      this.#logger?.error('a job-end listener failed', { reason: describeThrown(error) });
     }
   }
 }

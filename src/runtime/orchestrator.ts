@@ -7,7 +7,6 @@ import { commanderOf } from '../core/state/state.ts';
 import { ByteRoom } from '../kit/byte-room.ts';
 import type { Cancel } from '../kit/env/env.ts';
 import { every } from '../kit/every.ts';
-import { describeThrown } from '../kit/redact.ts';
 import { Service } from '../kit/service.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobPage, JobView, Submitted } from '../model/http/jobs.ts';
@@ -22,6 +21,8 @@ import { Bodies } from './bodies.ts';
 import { BrainClock, reportSteps } from './brain-clock.ts';
 import { BulkOrders } from './bulk-orders.ts';
 import { type BrainCommands, commandsOf } from './commands.ts';
+import type { Consumers } from './consumers/consumers.ts';
+import { PulledWork } from './consumers/pulled-work.ts';
 import { Divergence } from './divergence.ts';
 import { Drain } from './drain.ts';
 import { EffectRunner } from './effect-runner.ts';
@@ -38,6 +39,7 @@ import { type JobWithResult, jobText } from './job-text.ts';
 import { Loop } from './loop.ts';
 import { type ObservedState, type Observer, observedStateOf } from './observer.ts';
 import { openInto } from './open-store.ts';
+import { Outcomes } from './outcomes.ts';
 import type { OrchestratorParts, RuntimeSettings } from './parts.ts';
 import { type Caller, uidFor } from './prepare.ts';
 import { Provisioning } from './provisioning.ts';
@@ -53,11 +55,6 @@ import { WaitStates } from './wait-states.ts';
 
 export type { Observer, OrchestratorParts, RuntimeSettings };
 
-const DEFAULT_ROOM_BYTES = 256 * 2 ** 20;
-
-const jobEnds = (logger: OrchestratorParts['logger']): JobEnds =>
-  new JobEnds((error) => logger?.error('a job-end listener failed', { reason: describeThrown(error) }));
-
 export class Orchestrator extends Service {
   readonly #parts: OrchestratorParts;
   readonly #backends: BackendDirectory;
@@ -67,6 +64,7 @@ export class Orchestrator extends Service {
   readonly #loop: Loop;
   readonly #runner: EffectRunner;
   readonly #effects: Effects;
+  readonly #pulled: PulledWork;
   readonly #bodies: Bodies;
   readonly #erasures: Erasures;
   readonly #waitStates: WaitStates;
@@ -96,6 +94,8 @@ export class Orchestrator extends Service {
   readonly governance: BrainCommands['governance'];
   readonly mcp: BrainCommands['mcp'];
   readonly schedules: Schedules;
+  /** The requests of consumers. */
+  readonly consumers: Consumers;
   readonly reconciliation: Reconciliation;
   /** Prepares the stop of this brain. */
   readonly drain: Drain;
@@ -112,8 +112,8 @@ export class Orchestrator extends Service {
     this.#engine = new Engine({ settings: settings.engine, random: () => env.random.next() });
     this.#clock = new BrainClock(env.clock);
     reportSteps(this.#clock, logger);
-    this.ends = jobEnds(logger);
-    this.#bodies = new Bodies(store, env, parts.answerRoom ?? new ByteRoom(DEFAULT_ROOM_BYTES));
+    this.ends = new JobEnds(logger);
+    this.#bodies = new Bodies(store, env, parts.answerRoom ?? new ByteRoom(256 * 2 ** 20));
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
       settled: (entry) => this.#settled(entry),
@@ -144,19 +144,18 @@ export class Orchestrator extends Service {
     const acting = { ...shared, runner: this.#runner };
     this.#submissions = new Submissions({ ...shared, ...settings.engine });
     this.#following = new Following({ ...shared, who: () => commanderOf(this.#engine.state) });
-    this.#effects = new Effects({
-      ...acting,
-      holderLostMs: settings.holderLostMs,
-      onEvent: (entry, event) => this.#received(entry, event),
-      children: this.#submissions.children,
-    });
+    const onEvent = (entry: JobEntry, event: ExecutionEvent): void => this.#received(entry, event);
+    const outcomes = new Outcomes({ ...acting, children: this.#submissions.children });
+    const executing = { ...acting, outcomes, onEvent, holderLostMs: settings.holderLostMs };
+    this.#pulled = new PulledWork({ ...executing, doorbell: parts.doorbell, mayAct });
+    this.consumers = this.#pulled.consumers;
+    const publish = (token: string): void => this.#pulled.hints.publish(token);
+    this.#effects = new Effects({ ...executing, publish });
     this.#erasures = new Erasures({ ...acting, following: this.#following, effects: this.#effects });
     this.#waitStates = new WaitStates({ ...shared, logger });
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
-    ({ pools: this.pools, limits: this.limits } = commands);
-    ({ prices: this.prices, moduleMarks: this.moduleMarks } = commands);
-    this.governance = commands.governance;
+    ({ governance: this.governance, moduleMarks: this.moduleMarks } = commands);
     ({ pools: this.pools, limits: this.limits, prices: this.prices, mcp: this.mcp } = commands);
     this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];
@@ -207,7 +206,6 @@ export class Orchestrator extends Service {
     this.#timers.push(every(env.timers, this.#parts.settings.purgeIntervalMs, purge));
     this.#provisioning?.start();
     this.#sources.start();
-    // Swept only after the engine has registered the backends: only then it is known which are on this node.
     // Only after the engine has registered the backends it is known which of them are on this node.
     Promise.all(known).then(() => this.#sweep(), ignore);
   }
@@ -336,6 +334,7 @@ export class Orchestrator extends Service {
 
   #changed(changes: readonly Change[], now: number, tookMs: number): void {
     this.#effects.acknowledge(changes);
+    this.#pulled.hints.closed(changes);
     this.#provisioning?.changed(changes);
     this.ends.changed(changes);
     this.reconciliation.changed(changes);
@@ -370,6 +369,7 @@ export class Orchestrator extends Service {
     this.#loop.durable(seq).then(() => {
       this.reconciliation.sweep();
       this.#effects.sweep(seq);
+      this.#pulled.hints.sweep();
       this.#erasures.sweep();
       void this.#waitStates.sweep();
       this.#provisioning?.sweep();

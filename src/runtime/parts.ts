@@ -1,6 +1,7 @@
 /** The parts and settings from which an orchestrator is built. */
 
 import type { Backend, BackendSource } from '../core/ports/backend.ts';
+import type { Doorbell } from '../core/ports/doorbell.ts';
 import type { PoolManagers } from '../core/ports/pools.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { EngineSettings } from '../core/settings.ts';
@@ -34,6 +35,8 @@ export interface OrchestratorParts {
   /** The pool managers: a source of workers that the brain can also start and stop. */
   readonly managers?: PoolManagers;
   readonly settings: RuntimeSettings;
+  /** Where consumers hear of work, if not by their requests alone. */
+  readonly doorbell?: Doorbell;
   /** The memory for large results that are being sent; a server shares it with its other large answers. */
   readonly answerRoom?: ByteRoom;
   /** The store is a copy, or a restored backup: the brain goes on under an owner of its own (docs/decisions/0024). */

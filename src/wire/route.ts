@@ -86,6 +86,7 @@ export type Tag =
   | 'governance'
   | 'control'
   | 'pools'
+  | 'consumers'
   | 'models'
   | 'openai'
   | 'mcp'

@@ -7,17 +7,21 @@ import type { Random } from '../kit/env/env.ts';
 import type { LimitWindow } from '../model/limit-records.ts';
 import { DEFAULT_TENANT } from '../model/records.ts';
 
-/** Each role includes those before it, except `pool`: it is for pool managers, and can only register a pool. */
-export const ROLES = ['read', 'submit', 'operate', 'admin', 'pool'] as const;
+/**
+ * Each role includes those before it, except `pool`, for pool managers, which can only register a pool, and `consumer`, for
+ * consumers, which can only take jobs and report about them.
+ */
+export const ROLES = ['read', 'submit', 'operate', 'admin', 'pool', 'consumer'] as const;
 export type Role = (typeof ROLES)[number];
 
 /** The roles that each role includes. */
 const GRANTS: Record<Role, readonly Role[]> = {
   pool: ['pool'],
+  consumer: ['consumer'],
   read: ['read'],
   submit: ['submit', 'read'],
-  operate: ['operate', 'submit', 'read', 'pool'],
-  admin: ['admin', 'operate', 'submit', 'read', 'pool'],
+  operate: ['operate', 'submit', 'read', 'pool', 'consumer'],
+  admin: ['admin', 'operate', 'submit', 'read', 'pool', 'consumer'],
 };
 
 export const grants = (role: Role, required: Role): boolean => GRANTS[role].includes(required);

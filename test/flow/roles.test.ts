@@ -76,14 +76,33 @@ test('[ORCH-1130] once there is a token every route but the open ones wants one,
   }
 });
 
-test('roles contain each other, in their order; that of pool managers contains no other', () => {
-  const ladder = ROLES.filter((role) => role !== 'pool');
+/** The roles of programs: each may do one thing, and contains no other. */
+const PROGRAMS: readonly Role[] = ['pool', 'consumer'];
+
+test('roles contain each other, in their order; those of programs contain no other', () => {
+  const ladder = ROLES.filter((role) => !PROGRAMS.includes(role));
   for (const [at, has] of ladder.entries())
     for (const [wanted, role] of ladder.entries()) assert.equal(grants(has, role), wanted <= at);
-  for (const role of ladder) {
-    assert.equal(grants('pool', role), false);
-    assert.equal(grants(role, 'pool'), role === 'operate' || role === 'admin');
-  }
+  for (const program of PROGRAMS)
+    for (const role of ROLES) {
+      if (role !== program) assert.equal(grants(program, role), false);
+      const contains = role === program || role === 'operate' || role === 'admin';
+      assert.equal(grants(role, program), contains);
+    }
+});
+
+test('a token with the role of consumers can take jobs, report about them, and nothing else', async (t) => {
+  const brain = await httpBrain();
+  t.after(() => brain.stop());
+  const isOpenTo = ({ role }: Route): boolean => role !== 'public' && grants('consumer', role);
+  assert.deepEqual(brain.routes.filter(isOpenTo).map(nameOf), [
+    'POST /v2/consumers',
+    'POST /v2/consumers/{id}/claim',
+    'POST /v2/consumers/{id}/heartbeat',
+    'POST /v2/consumers/{id}/events',
+    'POST /v2/consumers/{id}/results',
+    'DELETE /v2/consumers/{id}',
+  ]);
 });
 
 test('a token with the role of pool managers can register pools and nothing else', async (t) => {

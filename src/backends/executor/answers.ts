@@ -16,8 +16,9 @@ import type { Timers } from '../../kit/env/env.ts';
 import { parseInSlices } from '../../kit/json-parser.ts';
 import { textInSlices } from '../../kit/json-writer.ts';
 import { inSlices, ONE_TURN_BYTES } from '../../kit/slices.ts';
-import { type ErrorInfo, errorInfo, isErrorCode, OrchdError } from '../../model/errors.ts';
+import { type ErrorInfo, OrchdError } from '../../model/errors.ts';
 import { BUSY_REASONS } from '../../model/reasons.ts';
+import { reportedError } from '../../model/reported-error.ts';
 import { countsOf } from '../../model/usage.ts';
 import {
   EndEvent,
@@ -33,7 +34,6 @@ import { eachEvent } from '../../wire/sse-bytes.ts';
 const MAX_ERROR_BYTES = 64 * 1024;
 /** As large as a result, because the `end` event carries the result. */
 const MAX_EVENT_CHARS = 32 * 2 ** 20;
-const MAX_MESSAGE_CHARS = 2000;
 
 const checkEnd = checker(EndEvent);
 const checkError = checker(ErrorEvent);
@@ -91,7 +91,7 @@ export async function executionEnd(
 ): Promise<ExecutionEnd> {
   if (!outcome) return { is: 'forgotten' };
   if (outcome.ok === false && outcome.error.code === 'UNKNOWN_OUTCOME')
-    return { is: 'forgotten', why: outcome.error.message.slice(0, MAX_MESSAGE_CHARS) };
+    return { is: 'forgotten', why: reportedError(outcome.error).message };
   return { is: 'ended', outcome: await outcomeOf(outcome, timers, chars) };
 }
 
@@ -116,19 +116,11 @@ async function outcomeOf(outcome: WorkerOutcome, timers: Timers, chars: number):
   const usage = counted && { usage: { ...countsOf(counted), ...partial } };
   if (outcome.ok === 'cancelled' || outcome.error.code === 'CANCELLED') return { ok: 'cancelled', ...usage };
   const { retry_after_ms, turned_away: why } = outcome.error;
-  const error = infoOf(outcome.error);
+  const error = reportedError(outcome.error);
   const wait = retry_after_ms !== undefined && { retryAfterMs: retry_after_ms };
   // A provider that has counted tokens has done something.
   if (why !== undefined && !counted) return { ok: 'turned_away', why, error, ...wait };
   return { ok: false, error, ...wait, ...usage };
-}
-
-/** The worker's error; a code that is not in our catalogue becomes EXECUTION_FAILED with that code as its reason. */
-function infoOf({ code, message, retriable, reason: given }: ErrorEvent): ErrorInfo {
-  const known = isErrorCode(code);
-  const reason = (known ? given : code)?.slice(0, 128);
-  const base = errorInfo(known ? code : 'EXECUTION_FAILED', message.slice(0, MAX_MESSAGE_CHARS));
-  return { ...base, retriable, ...(reason !== undefined && { reason }) };
 }
 
 export function refusal(error: ErrorInfo & { retryAfterMs?: number }): OfferReply {
@@ -154,7 +146,7 @@ export async function readError(reply: StreamReply): Promise<ErrorInfo & { retry
   });
   const { error } = parse(Buffer.concat(pieces).toString()) as { error?: unknown };
   const { retry_after_ms, ...fields } = checked(checkError, error);
-  return { ...infoOf(fields), ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
+  return { ...reportedError(fields), ...(retry_after_ms !== undefined && { retryAfterMs: retry_after_ms }) };
 }
 
 export async function jsonOf(reply: OutboundReply, timers: Timers): Promise<unknown> {

@@ -8,7 +8,7 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 
 /** The causes of an end after which nothing can have been done for the attempt. */
-const NOT_RUN: ReadonlySet<Cause> = new Set<Cause>(['not-run', 'token-taken', 'tombstoned']);
+const NOT_RUN: ReadonlySet<Cause> = new Set<Cause>(['not-run', 'token-taken', 'tombstoned', 'returned']);
 
 const NO_TOKENS: TokenCounts = { input: 0, cacheRead: 0, cacheWrite: 0, output: 0, reasoning: 0 };
 

@@ -239,13 +239,14 @@ function noteUsage(turn: Turn, entry: JobEntry, name: string, outcome: RunOutcom
   if (backend && outcome.ok === true) noteSpeed(backend, outcome.usage);
 }
 
-/** What the backend has of the job's session by now. Backends that only decide have nothing of a conversation. */
+/** What the backend has of the job's session by now. Backends that only decide, and pools of consumers, have nothing of it. */
 function heardBy(
   turn: Turn,
-  { backend }: AttemptRecord,
+  { backend, isPulled }: AttemptRecord,
   outcome: RunOutcome,
 ): HeardThread | 'cached' | undefined {
-  if (outcome.ok !== true || turn.fleet.backends.get(backend)?.info.isRepeatable) return undefined;
+  if (outcome.ok !== true || isPulled || turn.fleet.backends.get(backend)?.info.isRepeatable)
+    return undefined;
   return outcome.thread ?? 'cached';
 }
 

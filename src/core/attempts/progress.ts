@@ -61,7 +61,7 @@ function tokenTaken(turn: Turn, entry: JobEntry): void {
 }
 
 /** Puts a job back into the queue whose attempt has certainly not run, and never will. */
-function takeBack(turn: Turn, entry: JobEntry, cause: 'token-taken' | 'not-run'): void {
+export function takeBack(turn: Turn, entry: JobEntry, cause: 'token-taken' | 'not-run' | 'returned'): void {
   const why = entry.open?.kill?.why;
   abandonAttempt(turn, entry, cause);
   if (isTerminal(entry.job.state)) return;
@@ -76,6 +76,8 @@ export function kill(turn: Turn, entry: JobEntry, why: KillWhy, error?: ErrorInf
   if (!attempt || (attempt.kill && why !== 'cancel')) return;
   const order = { why, at: turn.now };
   turn.put('attempt', entry.token, orderKill(attempt, order, turn.epoch, error), { is: 'kill', why });
+  // Nobody has claimed it, and nobody can from now on.
+  if (attempt.isPulled && attempt.state === 'intended') killed(turn, entry, { is: 'tombstoned' });
 }
 
 export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {
@@ -230,7 +232,7 @@ export function abandonAttempt(turn: Turn, entry: JobEntry, cause: Cause, error?
     if (entry.job.state === 'running') turn.put('job', entry.uid, lose(entry.job), cause);
   }
   // An attempt that has certainly not run was not heard either.
-  if (cause !== 'tombstoned' && cause !== 'not-run')
+  if (cause !== 'tombstoned' && cause !== 'not-run' && cause !== 'returned')
     turn.noteEnd({ is: 'thread-lost', entry, backend: attempt.backend });
   const closed = { error, ...billOfAbandoned(attempt, cause) };
   turn.put('attempt', token, abandon(attempt, turn.now, closed), cause);

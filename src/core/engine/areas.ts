@@ -3,6 +3,7 @@ import type { OrchdError } from '../../model/errors.ts';
 import { attempts } from './attempts.ts';
 import { backends } from './backends.ts';
 import { brain } from './brain.ts';
+import { consumers } from './consumers.ts';
 import { governance } from './governance.ts';
 import type { EngineTurn } from './handler.ts';
 import { jobs } from './jobs.ts';
@@ -19,6 +20,7 @@ const HANDLERS = {
   ...jobs,
   ...attempts,
   ...backends,
+  ...consumers,
   ...leases,
   ...models,
   ...money,

@@ -7,6 +7,7 @@ import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
 import { expireJobs } from '../attempts/expiry.ts';
 import { setReachable } from '../attempts/foreign.ts';
+import { expireConsumers, forgetSilent, openPools } from '../attempts/presence.ts';
 import { priceBookOf } from '../money/prices.ts';
 import { loadDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
@@ -79,6 +80,7 @@ export const brain = {
     turn.put('brain', BRAIN_ID, opened(turn.state.brain, event), 'open');
     if (event.isCopy) disownAttempts(turn);
     turn.state.leases.renewAll(turn.now);
+    openPools(turn);
     openLimits(turn);
     // Configured prices that are invalid stop the start, not the first attempt.
     priceBookOf(turn);
@@ -86,6 +88,7 @@ export const brain = {
   },
   purge: (turn, { attemptFloor, endedBefore }) => {
     purgeBatches(turn, endedBefore);
+    forgetSilent(turn);
     const { brain: known } = turn.state;
     if (!known || attemptFloor <= known.attemptFloor) return;
     turn.put('brain', BRAIN_ID, { ...known, attemptFloor }, 'purge');
@@ -93,6 +96,7 @@ export const brain = {
   tick: (turn, _) => {
     expireJobs(turn);
     expireLeases(turn);
+    expireConsumers(turn);
     upkeep(turn);
     reclaimAway(turn);
   },

@@ -15,6 +15,7 @@ export function moveInstants(turn: EngineTurn, byMs: number): void {
   for (const entry of turn.state.jobs.values()) moveJob(turn, entry, byMs);
   moveRecords(turn, byMs);
   turn.state.leases.moveInstants(byMs);
+  turn.state.consumers.moveInstants(byMs);
   turn.state.pools.moveInstants(byMs);
   turn.queue.moveInstants(byMs);
   turn.queue.startRate.clear();

@@ -4,12 +4,13 @@
  * take-over run the same sweep.
  */
 import type { WorkerStatus } from '../../model/pool-wire.ts';
-import type { WorkerRecord } from '../../model/records.ts';
+import type { AttemptRecord, WorkerRecord } from '../../model/records.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { State } from '../state/state.ts';
 import type { EngineView } from '../turn.ts';
 
-export type EffectKind = 'offer' | 'follow' | 'inspect' | 'kill';
+/** `publish`: nobody has claimed the attempt; consumers are told that it waits. */
+export type EffectKind = 'offer' | 'follow' | 'inspect' | 'kill' | 'publish';
 
 export interface Effect {
   readonly kind: EffectKind;
@@ -22,6 +23,7 @@ export interface Effect {
 export function dueFor({ state, queue }: EngineView, entry: JobEntry): Effect | undefined {
   const { open, token } = entry;
   if (!open || queue.fleet.isAway(open.backend)) return undefined;
+  if (open.isPulled) return dueForPulled(entry, open);
   const effect = (kind: EffectKind): Effect => ({ kind, token, backend: open.backend, after: entry.seq });
   if (open.kill) return effect('kill');
   // The executor may or may not know an attempt of an earlier brain: inspect it first.
@@ -36,6 +38,12 @@ export function dueFor({ state, queue }: EngineView, entry: JobEntry): Effect | 
     default:
       return undefined;
   }
+}
+
+/** The brain is the memory of pulled work: nobody has to be inspected, and holders learn of kills by their heartbeats. */
+function dueForPulled({ token, seq }: JobEntry, open: AttemptRecord): Effect | undefined {
+  if (open.state !== 'intended' || open.kill) return undefined;
+  return { kind: 'publish', token, backend: open.backend, after: seq };
 }
 
 /** An order that a pool manager should receive. */

@@ -44,6 +44,10 @@ export interface EngineParts {
 const isBackendNews = (event: EngineEvent | undefined): boolean =>
   event?.type === 'backend' || event?.type === 'backend-free';
 
+/** The next instant at which a lease ends, or a consumer falls silent. */
+const nextLapse = ({ leases, consumers }: State): number =>
+  Math.min(leases.nextExpiry(), consumers.nextExpiry());
+
 export class Engine implements EngineView {
   readonly state: State;
   readonly queue: Queue;
@@ -91,6 +95,6 @@ export class Engine implements EngineView {
     const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
     const { queue, state } = this;
     if (state.waiters.isUnsettled || state.pauses.isUnsettled || queue.isUnfinished) return 0;
-    return Math.min(timer, queue.fleet.nextUnblock(), queue.nextRelease(), state.leases.nextExpiry());
+    return Math.min(timer, queue.fleet.nextUnblock(), queue.nextRelease(), nextLapse(state));
   }
 }

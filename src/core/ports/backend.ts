@@ -37,6 +37,8 @@ export interface BackendInfo {
   readonly endsWithProcess?: boolean | undefined;
   /** Its executions only decide, and do nothing outside: one that is lost is begun again, and uses up no try. */
   readonly isRepeatable?: boolean | undefined;
+  /** Nothing is sent to it: consumers ask the brain for its jobs, and the brain alone remembers who holds them. */
+  readonly isPulled?: true | undefined;
   /** The identity of the executor's memory: a changed one means that it may have forgotten executions. */
   readonly registry: string;
   /** The longest context in tokens; undefined means unlimited. */

@@ -292,13 +292,13 @@ function endDenied(turn: Turn, entry: JobEntry, denial: Denial): void {
 function claimJob(turn: Turn, decision: Extract<Decision, { is: 'claim' }>): void {
   const { entry, backend, cause, bill } = decision;
   const n = nextAttempt(turn.state, entry);
-  const { name, registry } = backend.info;
+  const { name, registry, isPulled } = backend.info;
   const model = entry.job.place?.model;
   turn.put('job', entry.uid, claim(entry.job, n, name), cause);
   const { epoch, now: at } = turn;
   const maxTokens = mostTokens(turn.state.governance, entry.ask.spec);
   const of = { job: entry.uid, n, backend: name, registry };
-  const attempt = newAttempt({ ...of, epoch, at, bill, model, maxTokens });
+  const attempt = newAttempt({ ...of, epoch, at, bill, model, maxTokens, isPulled });
   turn.put('attempt', tokenOf(entry.uid, n), attempt, cause);
   turn.queue.startRate.started(turn.now);
 }

@@ -28,6 +28,7 @@ import { Limiter } from '../limits/limiter.ts';
 import type { StateSettings } from '../settings.ts';
 import { AdmissionOrder } from './admission-order.ts';
 import { BatchTable } from './batch-table.ts';
+import { ConsumerTable, PulledAttempts } from './consumers.ts';
 import { awaitedIds, EndWaiters, endOfEntry } from './end-waiters.ts';
 import { JobEntry, type Parked, type WritableRecords, withAttempt } from './job-entry.ts';
 import { Leases } from './leases.ts';
@@ -85,6 +86,8 @@ export class State {
   readonly #isHere = (entry: JobEntry): boolean => this.jobs.get(entry.uid) === entry;
   readonly batches = new BatchTable(this.#isHere);
   readonly waitStates = new WaitStateTable();
+  readonly consumers = new ConsumerTable();
+  readonly pulled = new PulledAttempts();
   readonly tables: Tables = {
     ...plainTables(),
     model: this.catalog,
@@ -92,6 +95,7 @@ export class State {
     session: this.sessions,
     batch: this.batches,
     wait_state: this.waitStates,
+    consumer: this.consumers,
   };
   /** Written by admission/. Not persisted itself; limits set at run time and spent budgets are records. */
   readonly limiter = new Limiter();
@@ -237,6 +241,7 @@ export class State {
     if (entry.job.state === 'waiting') this.waitingByTenant.count(entry.ask, 1);
     if (entry.open) {
       this.#openAttempt(entry, entry.open, tokenOf(entry.uid, entry.open.n), now);
+      this.pulled.changed(entry, entry.token, undefined, entry.open);
       this.#noteSlot(entry, entry.open, false, now);
     }
     this.batches.count(entry, undefined, entry.job.state);
@@ -314,6 +319,7 @@ export class State {
     const records: WritableRecords = entry;
     records.seq = this.seq;
     const usedSlot = usesSlot(entry.open);
+    const before = entry.open?.n === after.n ? entry.open : undefined;
     if (isOpen(after.state)) {
       if (entry.open) records.open = after;
       else this.#openAttempt(entry, after, token, now);
@@ -327,6 +333,7 @@ export class State {
       this.#follower.attemptOver(entry, after, now);
       if (isTerminal(entry.job.state)) this.#setEnded(entry, now);
     } else if (!entry.open) records.past = withAttempt(entry, after);
+    this.pulled.changed(entry, token, before, isOpen(after.state) ? after : undefined);
     this.settle(entry, now);
     return entry;
   }

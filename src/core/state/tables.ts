@@ -199,7 +199,7 @@ const NONE: readonly string[] = [];
 export type Tables = { readonly [K in SmallKind]: Table<SmallKinds[K]> };
 
 /** The kinds whose tables have indexes of their own. */
-type IndexedKind = 'model' | 'worker' | 'session' | 'batch' | 'wait_state';
+type IndexedKind = 'model' | 'worker' | 'session' | 'batch' | 'wait_state' | 'consumer';
 
 export const plainTables = (): Omit<Tables, IndexedKind> => ({
   pool: new Table(),

@@ -36,7 +36,7 @@ const job = (uid: string, after: Partial<JobRecord>): Change => ({
 const attempt = (uid: string, state: AttemptRecord['state']): Change => ({
   kind: 'attempt',
   id: `${uid}:1`,
-  after: { v: 2, job: uid, n: 1, state } as AttemptRecord,
+  after: { v: 3, job: uid, n: 1, state } as AttemptRecord,
   cause: 'submit',
 });
 

@@ -1,8 +1,8 @@
 /** The archived sessions that a log still tells: those that left memory for the archive and did not come back. */
 
 import type { SessionName } from '../../../core/ports/sessions.ts';
-import { type Change, sessionName } from '../../../model/records.ts';
-import type { SessionRecord } from '../../../model/session-record.ts';
+import type { Change } from '../../../model/records.ts';
+import { type SessionRecord, sessionName } from '../../../model/session-record.ts';
 
 export class RebuiltSessions {
   /** The last record of each session, by its id in the log. */

@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EngineKit, SETTINGS, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import type { ConsumerDeclaration } from '../../model/consumer-record.ts';
+import type { Mode } from '../../model/governance.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { EngineEvent, ValueOf } from '../engine/areas.ts';
+import { due } from '../engine/due.ts';
+import { Engine } from '../engine/engine.ts';
+import type { ConsumerOutcome } from './claims.ts';
+
+const TTL_MS = 15_000;
+const BACKEND = 'consumers/p';
+
+/** An engine with consumers, whose secrets are their names. */
+class ConsumerKit extends EngineKit {
+  #claims = 0;
+
+  ask<T extends 'consumer' | 'claim' | 'held' | 'results' | 'consumer-left'>(
+    event: Extract<EngineEvent, { type: T }>,
+  ): ValueOf<T> {
+    const { reply } = this.step(event);
+    if (reply instanceof OrchdError) throw reply;
+    return reply as ValueOf<T>;
+  }
+
+  register(name: string, fields: Partial<ConsumerDeclaration> = {}): void {
+    const declared: ConsumerDeclaration = {
+      pool: 'p',
+      name,
+      token: name,
+      slots: 2,
+      types: ['t'],
+      models: undefined,
+      labels: {},
+      paid: false,
+      listens: undefined,
+      ttlMs: TTL_MS,
+      ...fields,
+    };
+    this.ask({ type: 'consumer', declared });
+  }
+
+  claim(consumer: string, atMost = 10, claim = ++this.#claims, tokens?: readonly string[]): string[] {
+    const { attempts } = this.ask({ type: 'claim', consumer, claim, atMost, tokens });
+    return attempts.map(({ uid }) => uid);
+  }
+
+  held(consumer: string, held: readonly string[], claimed = this.#claims) {
+    const { lost, stop } = this.ask({ type: 'held', consumer, held, claimed });
+    return { lost, stop: stop.map(({ uid }) => uid) };
+  }
+
+  report(consumer: string, token: string, outcome: ConsumerOutcome = SUCCESS): true | string {
+    const [answer] = this.ask({ type: 'results', consumer, results: [{ token, outcome }] });
+    return answer instanceof OrchdError ? answer.code : (answer as true);
+  }
+
+  published(): string[] {
+    return due(this.engine).flatMap(({ kind, token }) => (kind === 'publish' ? [token] : []));
+  }
+
+  /** Another brain on the same records. */
+  reopened(): ConsumerKit {
+    const engine = new Engine({ settings: SETTINGS, random: () => 0 });
+    for (const { change, at } of this.log) engine.state.apply(JSON.parse(JSON.stringify(change)), at);
+    const kit = new ConsumerKit({}, () => 0, engine);
+    kit.now = this.now;
+    kit.step({ type: 'open', owner: 'kit' });
+    return kit;
+  }
+}
+
+const consumerKit = (...names: readonly string[]): ConsumerKit => {
+  const kit = new ConsumerKit();
+  for (const name of names) kit.register(name);
+  return kit;
+};
+
+const code = (expected: string, reason?: string) => (error: unknown) =>
+  error instanceof OrchdError && error.code === expected && error.details.reason === reason;
+
+test('an attempt waits to be claimed, and only a claim makes it run', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a');
+  assert.equal(kit.state('a'), 'claimed');
+  assert.deepEqual(kit.published(), ['a:1']);
+  assert.deepEqual(kit.claim('ann'), ['a']);
+  assert.equal(kit.state('a'), 'running');
+  assert.equal(kit.job('a').open?.holder?.consumer, 'p/ann');
+  assert.deepEqual(kit.published(), []);
+  assert.equal(kit.report('ann', 'a:1'), true);
+  assert.equal(kit.state('a'), 'succeeded');
+});
+
+test('attempts are recorded for free slots alone, and a consumer holds no more than it has', () => {
+  const kit = consumerKit('ann', 'bob');
+  for (const id of ['a', 'b', 'c', 'd', 'e']) kit.submit(id);
+  assert.equal(kit.published().length, 4);
+  assert.equal(kit.claim('ann').length, 2);
+  assert.deepEqual(kit.claim('ann'), []);
+  assert.equal(kit.claim('bob', 1).length, 1);
+  assert.equal(kit.state('e'), 'queued');
+});
+
+test('an attempt is claimed once, whoever asks for its token', () => {
+  const kit = consumerKit('ann', 'bob');
+  kit.submit('a');
+  assert.deepEqual(kit.claim('ann', 1, 1, ['a:1', 'a:1', 'other:7']), ['a']);
+  assert.deepEqual(kit.claim('bob', 1, 1, ['a:1']), []);
+});
+
+test('a consumer that lost the answer to its claim gets the same jobs by the same number', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a');
+  assert.deepEqual(kit.claim('ann', 1, 7), ['a']);
+  kit.submit('b');
+  assert.deepEqual(kit.claim('ann', 1, 7), ['a']);
+  assert.deepEqual(kit.claim('ann', 1, 8), ['b']);
+});
+
+test('what a consumer has claimed and does not know of goes back to the queue, with no try used up', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a');
+  kit.claim('ann', 1, 1);
+  // The answer to the claim may still be under way.
+  kit.held('ann', [], 0);
+  assert.equal(kit.state('a'), 'running');
+  kit.held('ann', [], 1);
+  assert.equal(kit.job('a').job.tries, 0);
+  assert.deepEqual(kit.published(), ['a:2']);
+});
+
+test('a job that a consumer gives back unbegun goes to another one, with no try used up', () => {
+  const kit = consumerKit('ann', 'bob');
+  kit.submit('a');
+  kit.claim('ann');
+  assert.equal(kit.report('ann', 'a:1', { ok: 'returned' }), true);
+  assert.equal(kit.job('a').job.tries, 0);
+  assert.deepEqual(kit.claim('bob'), ['a']);
+});
+
+test('a consumer that is silent for too long loses its jobs: they are tried again', () => {
+  const kit = consumerKit('ann', 'bob');
+  kit.submit('a');
+  kit.claim('ann');
+  kit.pass(TTL_MS - 1000);
+  kit.held('bob', []);
+  kit.pass(2000);
+  assert.equal(kit.job('a').job.tries, 1);
+  assert.equal(kit.engine.queue.fleet.backends.get(BACKEND)?.info.slots, 2);
+  kit.held('bob', []);
+  kit.pass(5000);
+  assert.deepEqual(kit.claim('bob'), ['a']);
+});
+
+test('a heartbeat keeps a consumer, and claims and results do too', () => {
+  const kit = consumerKit('ann');
+  for (let n = 0; n < 10; n++) {
+    kit.pass(TTL_MS - 1000);
+    if (n % 2 === 0) kit.held('ann', []);
+    else kit.claim('ann');
+  }
+  assert.equal(kit.engine.queue.fleet.backends.get(BACKEND)?.info.slots, 2);
+});
+
+test('the result of a consumer that does not hold the attempt any more is refused, and leaves a note', () => {
+  const kit = consumerKit('ann', 'bob');
+  kit.submit('a');
+  kit.claim('ann');
+  for (let n = 0; n < 4; n++) {
+    kit.pass(TTL_MS / 3);
+    kit.held('bob', []);
+  }
+  kit.pass(2000);
+  assert.deepEqual(kit.claim('bob'), ['a']);
+  const before = kit.job('a').job;
+  assert.equal(kit.report('ann', 'a:1'), 'FENCED');
+  assert.equal(kit.job('a').job, before);
+  assert.deepEqual(kit.engine.state.brain?.fenced, { token: 'a:1', consumer: 'p/ann', at: kit.now });
+  assert.equal(kit.report('ann', 'a:2'), 'FENCED');
+  assert.deepEqual(kit.held('ann', ['a:1']).lost, ['a:1']);
+  assert.equal(kit.report('bob', 'a:2'), true);
+});
+
+test('a result that comes twice is recorded once, and answered alike', () => {
+  const kit = consumerKit('ann', 'bob');
+  kit.submit('a');
+  kit.claim('ann');
+  assert.equal(kit.report('ann', 'a:1'), true);
+  const { length } = kit.log;
+  assert.equal(kit.report('ann', 'a:1'), true);
+  assert.equal(kit.log.length, length);
+  assert.equal(kit.report('bob', 'a:1'), 'FENCED');
+});
+
+test('a held job of unknown outcome goes on with the consumer that was only silent', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a', { on_unknown: 'hold' });
+  kit.claim('ann');
+  kit.pass(TTL_MS + 1000);
+  assert.equal(kit.state('a'), 'stale');
+  assert.deepEqual(kit.held('ann', ['a:1']), { lost: [], stop: [] });
+  assert.equal(kit.state('a'), 'running');
+  assert.equal(kit.report('ann', 'a:1'), true);
+});
+
+test('what nobody has claimed goes back to the queue when the last consumer is gone', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a');
+  kit.ask({ type: 'consumer-left', consumer: 'ann' });
+  assert.equal(kit.state('a'), 'queued');
+  assert.equal(kit.job('a').job.tries, 0);
+  assert.equal(kit.engine.queue.fleet.backends.has(BACKEND), false);
+  kit.register('bob');
+  assert.deepEqual(kit.claim('bob'), ['a']);
+});
+
+test('a cancelled job that nobody has claimed ends at once, and cannot be claimed', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a');
+  kit.cancel('a');
+  assert.equal(kit.state('a'), 'cancelled');
+  assert.deepEqual(kit.claim('ann', 1, 1, ['a:1']), []);
+});
+
+test('the holder of a cancelled job is told to stop it, and its slot is taken until it has', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a');
+  kit.claim('ann');
+  kit.cancel('a');
+  assert.deepEqual(kit.held('ann', ['a:1']).stop, ['a']);
+  assert.equal(kit.engine.queue.fleet.usedSlots(BACKEND), 1);
+  kit.report('ann', 'a:1', { ok: 'cancelled' });
+  assert.equal(kit.state('a'), 'cancelled');
+  assert.equal(kit.engine.queue.fleet.usedSlots(BACKEND), 0);
+});
+
+test('consumers of a pool declare the same, and no two have one name', () => {
+  const kit = consumerKit('ann');
+  assert.throws(() => kit.register('bob', { types: ['t', 'u'] }), code('CONSUMER_CONFLICT', 'pool_differs'));
+  assert.throws(() => kit.register('ann', { token: 'other' }), code('CONSUMER_CONFLICT', 'name_taken'));
+  kit.register('ann');
+  kit.submit('a');
+  kit.claim('ann');
+  kit.pass(TTL_MS + 1);
+  kit.register('ann', { token: 'other', types: ['t', 'u'] });
+  assert.throws(() => kit.held('ann', ['a:1']), code('CONSUMER_GONE'));
+});
+
+test('a process of the same name does not hold what its predecessor held', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a', { on_unknown: 'hold' });
+  kit.claim('ann');
+  kit.pass(TTL_MS + 1);
+  kit.register('ann', { token: 'second' });
+  assert.deepEqual(kit.held('second', ['a:1']).lost, ['a:1']);
+  assert.equal(kit.report('second', 'a:1'), 'FENCED');
+});
+
+test('in LOCKDOWN nobody claims what waited before it, and what is held goes on; afterwards it is claimed', () => {
+  const setMode = (kit: ConsumerKit, mode: Mode): void =>
+    void kit.step({ type: 'mode', order: { mode, by: 'ann', why: 'a test', isPerson: true } });
+  const kit = consumerKit('ann');
+  for (const id of ['a', 'b']) kit.submit(id);
+  assert.deepEqual(kit.claim('ann', 1), ['a']);
+  setMode(kit, 'LOCKDOWN');
+  assert.deepEqual([kit.state('b'), kit.published(), kit.claim('ann')], ['queued', [], []]);
+  assert.deepEqual(kit.claim('ann', 1, undefined, ['b:1']), [], 'nor by the token that was published');
+  assert.equal(kit.report('ann', 'a:1'), true);
+  setMode(kit, 'RECOVERY');
+  setMode(kit, 'NORMAL');
+  assert.deepEqual(kit.claim('ann'), ['b']);
+  assert.equal(kit.token('b'), 'b:3', 'an attempt for each mode in which it could start');
+});
+
+test('another brain knows who holds what, and gives everybody their full time again', () => {
+  const kit = consumerKit('ann', 'bob');
+  for (const id of ['a', 'b', 'c']) kit.submit(id);
+  kit.claim('ann', 1);
+  kit.pass(TTL_MS - 1000);
+  const next = kit.reopened();
+  assert.deepEqual(
+    due(next.engine).map(({ kind, token }) => `${kind} ${token}`),
+    ['publish b:1', 'publish c:1'],
+  );
+  next.pass(TTL_MS - 1000);
+  assert.deepEqual(next.held('ann', ['a:1']), { lost: [], stop: [] });
+  assert.equal(next.report('ann', 'a:1'), true);
+  assert.equal(next.engine.queue.fleet.backends.get(BACKEND)?.info.slots, 4);
+  assert.ok(next.now > START);
+});

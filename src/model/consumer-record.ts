@@ -1,0 +1,65 @@
+/** Consumers: processes that ask the brain for work. The brain alone remembers what each of them holds. */
+
+/**
+ * `live`: it is offered work. `draining`: it finishes what it holds, and gets nothing new. `silent`: its lease has ended;
+ * a heartbeat makes it live again.
+ */
+export type ConsumerState = 'live' | 'draining' | 'silent';
+
+/** The registration of a consumer. Its id is `<pool>/<name>`. */
+export interface ConsumerRecord {
+  readonly v: 1;
+  readonly pool: string;
+  readonly name: string;
+  /** The secret that every request of this registration carries. */
+  readonly token: string;
+  /** Grows with every registration: a former process of the same name holds attempts under a lower one. */
+  readonly fence: number;
+  readonly slots: number;
+  readonly types: readonly string[];
+  readonly models: readonly string[] | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly paid: boolean;
+  /** Where it hears of work; undefined: it asks by long poll. */
+  readonly listens: 'redis' | undefined;
+  /** It is silent when it has sent nothing for this long. */
+  readonly ttlMs: number;
+  readonly state: ConsumerState;
+  readonly registeredAt: number;
+  /** As of the last written heartbeat: not every heartbeat is written. For a silent one, when it fell silent. */
+  readonly seenAt: number;
+}
+
+/** What a consumer declares when it registers. */
+export type ConsumerDeclaration = Pick<
+  ConsumerRecord,
+  'pool' | 'name' | 'token' | 'slots' | 'types' | 'models' | 'labels' | 'paid' | 'listens' | 'ttlMs'
+>;
+
+/** The consumer that holds an attempt. */
+export interface AttemptHolder {
+  /** The id of the consumer's record. */
+  readonly consumer: string;
+  /** That of the registration under which it has claimed the attempt. */
+  readonly fence: number;
+  /** The number of its claim, by which a consumer that has lost the answer gets the same attempts again. */
+  readonly claim: number;
+}
+
+/** A result came from a consumer that does not hold the attempt any more; kept for the audit. */
+export interface FencedResult {
+  readonly token: string;
+  readonly consumer: string;
+  readonly at: number;
+}
+
+export const CONSUMERS_KIND = 'consumers';
+
+const PREFIX = `${CONSUMERS_KIND}/`;
+
+export const consumerId = (pool: string, name: string): string => `${pool}/${name}`;
+
+/** The consumers of a pool are one backend with the slots of them all. */
+export const backendOfPool = (pool: string): string => PREFIX + pool;
+
+export const poolOfBackend = (backend: string): string => backend.slice(PREFIX.length);
