@@ -73,10 +73,7 @@ export interface AskRecord {
   readonly route?: string | undefined;
   /** The ids of its ancestors, from the root down to the parent: a cancel of any of them cancels this job too. */
   readonly ancestors: readonly string[] | undefined;
-  /**
-   * The agents of the runs above it: their rights bound it also when those runs have ended and left memory. Undefined
-   * without any, and for the calls of a run, which end before it does.
-   */
+  /** The agents of the runs above it, which may have left memory; undefined without any, and for the calls of a run. */
   readonly agentsAbove?: readonly string[] | undefined;
   /** The hash of the body, set only when the caller chose the id: it distinguishes a repeat from a conflict. */
   readonly hash: string | undefined;

@@ -183,7 +183,10 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
   };
 }
 
-/** See AskRecord.agentsAbove. The ids of a run's calls begin with its own. */
+/**
+ * The rights of runs bound what is below them, also when they have ended. The calls of a run end before it; their ids begin
+ * with its own.
+ */
 function agentsToKeep({ state }: Turn, ask: AskRecord): readonly string[] | undefined {
   const { id, tenant, ancestors = [], spec } = ask;
   const parent = ancestors.at(-1) as string;
