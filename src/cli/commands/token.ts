@@ -23,7 +23,7 @@ const options = {
   tenant: {
     type: 'string',
     value: 'TENANT',
-    help: 'the tenant that it belongs to; by default "default", the operator's',
+    help: 'the tenant that it belongs to; by default "default", that of the operator',
   },
   ...GRANT_OPTIONS,
   ...DATA_OPTIONS,
