@@ -18,7 +18,7 @@ const options = {
   role: {
     type: 'string',
     choices: ROLES,
-    help: 'what it permits; pool only registers pools, consumer only takes jobs',
+    help: 'what it permits; the last two are for programs',
   },
   tenant: {
     type: 'string',
