@@ -4,7 +4,7 @@
  *
  * K1  A start that is repeated begins one run, and one report: their ids are made from that of the call.
  * K2  The run is below the one that has started it, so rights, budgets, pauses and cancels of that one reach it. It may
- *     end later: then the agents above it are those of its tags, and its budget is that of its request.
+ *     end later: then the agents above it are those of its record, and its budget is that of its request.
  * K3  The report is told in the session like any other job of it, one after the other, and once.
  */
 import type { FunctionContext } from '../backends/local/functions.ts';
@@ -12,7 +12,6 @@ import type { RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import {
-  ABOVE_TAGS,
   REPORT_TYPE,
   type Report,
   RUN_TYPE,
@@ -36,14 +35,13 @@ export interface BackgroundParts {
 
 /** Starts the run of an agent that a call of a tool asks for. Throws what refuses it. */
 export async function startInBackground(
-  { submit, job }: BackgroundParts,
+  { submit }: BackgroundParts,
   agent: string,
   { starts, args }: ToolPayload,
   context: FunctionContext,
 ): Promise<ToolResult> {
   const { jobId, sessionId, priority } = context;
   const { input } = args as { readonly input: string };
-  const above = await agentsAbove(job, context);
   const run = `${jobId}.0`;
   const payload: RunRequest = { agent, input, max_runs: 0, ...starts };
   await submit(
@@ -53,7 +51,6 @@ export async function startInBackground(
       parent_id: jobId,
       session_id: run,
       priority,
-      tags: Object.fromEntries(above.map((name, at) => [`${ABOVE_TAGS}${at}`, name])),
       payload,
     },
     context,
@@ -62,19 +59,6 @@ export async function startInBackground(
   const text = `The agent "${agent}" works on it in the background, as run ${run}. Its answer is told later: go on without it.`;
   return { ok: true, text, run };
 }
-
-/** K2: the agents of the runs above the call, and those above these that may be gone. */
-async function agentsAbove(
-  read: BackgroundParts['job'],
-  { ancestors, tenant }: FunctionContext,
-): Promise<readonly string[]> {
-  const jobs = await Promise.all(ancestors.map((id) => orNone(read(id, tenant))));
-  const names = jobs.flatMap((job) => (job?.type === RUN_TYPE ? [...agentsIn(job.tags), job.agent] : []));
-  return [...new Set(names)];
-}
-
-const agentsIn = (tags: JobView['tags'] = {}): readonly string[] =>
-  Object.entries(tags).flatMap(([name, value]) => (name.startsWith(ABOVE_TAGS) ? [value] : []));
 
 async function orNone(job: Promise<JobView>): Promise<JobView | undefined> {
   try {

@@ -116,11 +116,6 @@ export interface Approval {
   readonly why?: string;
 }
 
-/**
- * The tags of a run that works in the background begin with this: each names an agent above it, whose run may have left
- * memory before this one ends. They can only take rights away.
- */
-export const ABOVE_TAGS = 'above.';
 /** The tag with which a person's answer is passed on to the job that it allows. */
 export const APPROVED_TAG = 'approved';
 

@@ -18,12 +18,12 @@ const options = {
   role: {
     type: 'string',
     choices: ROLES,
-    help: 'what it permits; pool only registers pools, consumer only takes jobs',
+    help: 'what it permits; the last two are for programs',
   },
   tenant: {
     type: 'string',
     value: 'TENANT',
-    help: 'the tenant whose things the token reaches; by default "default", the operator',
+    help: 'the tenant that it belongs to; by default "default", that of the operator',
   },
   ...GRANT_OPTIONS,
   ...DATA_OPTIONS,

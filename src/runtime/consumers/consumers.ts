@@ -4,7 +4,7 @@ import type { Engine } from '../../core/engine/engine.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
-import type { Random } from '../../kit/env/env.ts';
+import type { Random, Timers } from '../../kit/env/env.ts';
 import { type ConsumerDeclaration, type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type {
@@ -44,6 +44,7 @@ export interface ConsumersParts {
   readonly bodies: Bodies;
   readonly clock: Pick<BrainClock, 'now'>;
   readonly random: Random;
+  readonly timers: Timers;
   readonly hints: Hints;
   readonly events: EventLog;
   readonly outcomes: Outcomes;
@@ -111,10 +112,10 @@ export class Consumers extends Commands {
 
   /** Undefined for a job whose payload cannot be read: it goes back to the queue, or fails if it is damaged. */
   async #claimedText(consumer: string, entry: JobEntry): Promise<string | undefined> {
-    const { bodies, clock, events } = this.#parts;
+    const { bodies, clock, events, timers } = this.#parts;
     const { token } = entry;
     try {
-      const text = await claimedJobText(entry, bodies, clock.now());
+      const text = await claimedJobText(entry, bodies, clock.now(), timers);
       if (entry.token === token) events.started(entry);
       return text;
     } catch (thrown) {
