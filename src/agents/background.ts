@@ -11,13 +11,7 @@ import type { FunctionContext } from '../backends/local/functions.ts';
 import type { RunRequest } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
-import {
-  REPORT_TYPE,
-  type Report,
-  RUN_TYPE,
-  type ToolPayload,
-  type ToolResult,
-} from '../model/run-jobs.ts';
+import { REPORT_TYPE, type Report, RUN_TYPE, type ToolPayload, type ToolResult } from '../model/run-jobs.ts';
 import { isTerminal } from '../model/states.ts';
 import type { SubmitRequest } from '../model/submit.ts';
 import { saidBy } from './ended-call.ts';
