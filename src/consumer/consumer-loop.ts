@@ -33,7 +33,7 @@ export interface ConsumerLoopOptions {
   readonly graceMs: number;
   readonly onProblem: (message: string) => void;
   /** The id to register under; by default a new one for each registration. */
-  readonly consumerId?: string | undefined;
+  readonly consumerId?: (() => Promise<string>) | undefined;
   readonly resumed?: Resumed | undefined;
 }
 
@@ -129,8 +129,9 @@ export class ConsumerLoop extends Service {
 
   /** The id is chosen here: a registration whose answer was lost is repeated, and is the same one. */
   async #register(isFirst = false): Promise<void> {
-    const { env, declared, consumerId = env.random.hex(ID_BYTES) } = this.#options;
+    const { env, declared, consumerId: chosen } = this.#options;
     const pauses = new Pauses(env.random);
+    const consumerId = chosen ? await chosen() : env.random.hex(ID_BYTES);
     while (!this.stopSignal.aborted) {
       try {
         const body = { ...declared, consumer_id: consumerId };

@@ -100,7 +100,7 @@ for (const language of EACH) {
     const until = join(site.folder, 'go');
     await site.submit('held', { do: 'hold', until });
     await consumer.saw(/began held/);
-    const [{ name }] = (await site.consumers()) as [{ name: string }];
+    const name = (await site.consumers())[0]?.name;
     await site.call('POST', `/v2/consumers/p/${name}/drain`);
     await site.submit('later', { do: 'note' });
     touch(until);
