@@ -55,7 +55,7 @@ export class ConsumerSite {
   }
 
   /** Submits again until there is an answer: a brain may be dead meanwhile. */
-  async submit(job_id: string, payload: Told, more: object = {}): Promise<void> {
+  async submit(job_id: string, payload: Told | object, more: object = {}): Promise<void> {
     const body = { job_id, type: 'work', payload, wait_for_backend: true, ...more };
     await this.asked(() => this.call('POST', '/v2/tasks', body));
   }

@@ -5,7 +5,7 @@
 import type { CommandBackend } from '../../backends/local/command/command.ts';
 import type { Ended, HeldJob } from '../../consumer/held-job.ts';
 import type { Claimed, ResumedJob, Runner } from '../../consumer/runner.ts';
-import type { ExecutionEvent, ExecutionOutcome, FollowEnd, Offer } from '../../core/ports/backend.ts';
+import type { ExecutionEvent, ExecutionOutcome, FollowEnd, Offer, OfferReply } from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import type { AskRecord } from '../../model/records.ts';
@@ -60,7 +60,8 @@ export class CommandRunner implements Runner {
   async begin(job: Claimed, held: HeldJob): Promise<{ readonly ended: Promise<Ended> }> {
     const { backend, env } = this.#parts;
     const who = this.#who;
-    const reply = await backend.offer(offerOf(job, who, backend.info.registry, env.clock.now()));
+    const reply = await this.#offered(offerOf(job, who, backend.info.registry, env.clock.now()));
+    if (!reply) return { ended: Promise.resolve(unknownEnd('nobody can say whether it was begun')) };
     if (reply.is === 'accepted') return { ended: this.#endOf(held, who) };
     if (reply.is === 'refused') {
       const { code, message, retriable } = reply.error;
@@ -69,6 +70,20 @@ export class CommandRunner implements Runner {
     // A command that was lost to this consumer has not ended yet, and still has its slot.
     await pause(env.timers, AGAIN_MS);
     return { ended: Promise.resolve({ returned: true }) };
+  }
+
+  /** Undefined where the folder of the commands fails again and again. The same token is begun once at most. */
+  async #offered(offer: Offer): Promise<OfferReply | undefined> {
+    const { backend, env, onProblem } = this.#parts;
+    for (let tries = 0; tries < TRIES; tries++) {
+      if (tries > 0) await pause(env.timers, AGAIN_MS);
+      try {
+        return await backend.offer(offer);
+      } catch (error) {
+        onProblem(`the command of ${offer.token} could not be begun: ${error}`);
+      }
+    }
+    return undefined;
   }
 
   settled(token: string): void {
@@ -89,8 +104,7 @@ export class CommandRunner implements Runner {
     held.signal.removeEventListener('abort', kill);
     if (end.is === 'ended') return reportOf(end.outcome, held);
     const why = (end.is === 'forgotten' ? end.why : undefined) ?? 'its end cannot be read';
-    // It may have done its work: only a person can say whether it may run again.
-    return { ok: false, error: { code: 'UNKNOWN_OUTCOME', message: why, retriable: false } };
+    return unknownEnd(why);
   }
 
   async #follow(held: HeldJob, who: Commander): Promise<FollowEnd> {
@@ -112,6 +126,12 @@ export class CommandRunner implements Runner {
     return end;
   }
 }
+
+/** It may have done its work: only a person can say whether it may run again. */
+const unknownEnd = (why: string): Ended => ({
+  ok: false,
+  error: { code: 'UNKNOWN_OUTCOME', message: why, retriable: false },
+});
 
 function offerOf(job: Claimed, { owner, epoch }: Commander, registry: string, now: number): Offer {
   const { token, job_id: id, tenant, attempt, type, model, payload, traceparent } = job;

@@ -1,7 +1,7 @@
 /** The folder of `orchd consume`: who it is to the brain, and what it has claimed. One process at a time has it. */
 import { join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
-import { RecordFile, readRecord } from '../../kit/record-file.ts';
+import { isObject, RecordFile, readRecord } from '../../kit/record-file.ts';
 import { OrchdError } from '../../model/errors.ts';
 
 const ID_BYTES = 16;
@@ -37,12 +37,12 @@ export class StateFolder {
 
   static async open(env: Env, folder: string, pool: string, name: string | undefined): Promise<StateFolder> {
     await env.disk.makeFolder(folder);
-    const release = await env.disk.lock(join(folder, 'lock'));
-    if (!release) throw new OrchdError('STORE_LOCKED', `another \`orchd consume\` has the folder ${folder}`);
+    const lock = await env.disk.lock(join(folder, 'lock'));
+    if (!lock) throw new OrchdError('STORE_LOCKED', `another \`orchd consume\` has the folder ${folder}`);
     const path = join(folder, 'consumer.json');
     const known = await readRecord(env.disk, path, isConsumerState);
     if (known && (known.pool !== pool || (name !== undefined && known.name !== name))) {
-      await release();
+      await lock.release();
       const message = `the folder ${folder} belongs to the consumer ${known.pool}/${known.name}`;
       throw new OrchdError('CONFIG_INVALID', message);
     }
@@ -50,7 +50,7 @@ export class StateFolder {
     const state = known ?? { ...fresh, ...newIds(env) };
     const file = new RecordFile(env, path, state);
     await file.save({});
-    return new StateFolder(env, folder, file, release);
+    return new StateFolder(env, folder, file, () => lock.release());
   }
 
   get state(): ConsumerState {
@@ -77,7 +77,8 @@ const newIds = ({ random }: Env): Pick<ConsumerState, 'consumerId' | 'owner'> =>
   owner: random.hex(ID_BYTES),
 });
 
-function isConsumerState(value: object): value is ConsumerState {
+function isConsumerState(value: unknown): value is ConsumerState {
+  if (!isObject(value)) return false;
   const { v, pool, name, consumerId, owner, claim, held } = value as Partial<ConsumerState>;
   return (
     v === 1 &&
