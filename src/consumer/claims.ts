@@ -47,7 +47,10 @@ export class Claims {
    * Takes up to `room` jobs. The number of a claim is repeated until its answer has arrived, so that no job is lost with
    * an answer. Undefined where the consumer was forgotten meanwhile, or the brain does not answer while it is to stop.
    */
-  async take(room: number, stop: AbortSignal): Promise<{ jobs: readonly Claimed[]; drain: boolean } | undefined> {
+  async take(
+    room: number,
+    stop: AbortSignal,
+  ): Promise<{ jobs: readonly Claimed[]; drain: boolean } | undefined> {
     const { env, work, runner, onGone, onProblem } = this.#parts;
     const { registration } = work;
     const pauses = new Pauses(env.random);
@@ -65,7 +68,8 @@ export class Claims {
           return undefined;
         }
         if (stop.aborted && pauses.count >= LAST_TRIES) return undefined;
-        if (!this.#cut.signal.aborted) onProblem(`a claim failed: ${error instanceof Error ? error.message : error}`);
+        if (!this.#cut.signal.aborted)
+          onProblem(`a claim failed: ${error instanceof Error ? error.message : error}`);
       }
       await pause(env.timers, pauses.next(), stop.aborted ? undefined : stop);
     }

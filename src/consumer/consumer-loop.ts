@@ -12,8 +12,8 @@ import { within } from '../kit/within.ts';
 import type { ConsumerBody, ConsumerRegistered } from '../model/http/consumers.ts';
 import { type ApiAddress, ConsumerApi, ConsumerError, isFinal } from './api.ts';
 import { Claims } from './claims.ts';
-import type { Ended, HeldJob } from './held-job.ts';
 import { Heartbeats } from './heartbeats.ts';
+import type { Ended, HeldJob } from './held-job.ts';
 import { News } from './news.ts';
 import { Pauses } from './pauses.ts';
 import { Reports } from './reports.ts';
@@ -64,8 +64,17 @@ export class ConsumerLoop extends Service {
       },
       onProblem,
     });
-    const parts = { env, api: this.#api, work: this.#work, path: (rest: string) => this.#path(rest), onProblem };
-    this.#claims = new Claims({ ...parts, runner, waitMs, onGone: () => this.#forget() }, resumed?.claim ?? 0);
+    const parts = {
+      env,
+      api: this.#api,
+      work: this.#work,
+      path: (rest: string) => this.#path(rest),
+      onProblem,
+    };
+    this.#claims = new Claims(
+      { ...parts, runner, waitMs, onGone: () => this.#forget() },
+      resumed?.claim ?? 0,
+    );
     this.#reports = new Reports({
       ...parts,
       onGone: () => this.#forget(),

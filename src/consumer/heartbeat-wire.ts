@@ -12,7 +12,10 @@ export interface Beaten {
 }
 
 /** `heard`: the last answer was taken in. Until then no other one is passed on, so that none pile up. */
-export type ToThread = { readonly is: 'state'; readonly state: Beaten } | { readonly is: 'heard' } | { readonly is: 'now' };
+export type ToThread =
+  | { readonly is: 'state'; readonly state: Beaten }
+  | { readonly is: 'heard' }
+  | { readonly is: 'now' };
 
 export type FromThread =
   | { readonly is: 'answer'; readonly consumerId: string; readonly answer: HeldAnswer }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { JobTableRow } from './http/jobs-table.ts';
 import type { JobView } from './http/jobs.ts';
 import { tableRowOf } from './jobs-table.ts';
 import { JOB_STATES } from './states.ts';
@@ -10,9 +9,11 @@ const view = (more: Partial<JobView>): JobView =>
   ({ job_id: 'a', type: 't', state: 'queued', created_at: 10, attempts: [], ...more }) as JobView;
 
 test('every state has a word of the table, and no two have the same', () => {
-  const words = JOB_STATES.map((state) => tableRowOf(view({ state })).status);
-  assert.deepEqual([...new Set(words)].sort(), [...JobTableRow.properties.status.enum].sort());
-  assert.equal(words.length, new Set(words).size);
+  const words: readonly string[] = JOB_STATES.map((state) => tableRowOf(view({ state })).status);
+  assert.deepEqual(
+    words.toSorted(),
+    'cancelled claimed dead_letter done failed pending running stale waiting'.split(' '),
+  );
 });
 
 test('a job that nobody has tried has no owner, no attempt and no error', () => {

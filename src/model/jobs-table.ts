@@ -1,7 +1,7 @@
 /** A job in the words of the table orchestrator_jobs. */
 import type { ErrorInfo } from './errors.ts';
-import type { JobTableRow } from './http/jobs-table.ts';
 import type { JobView } from './http/jobs.ts';
+import type { JobTableRow } from './http/jobs-table.ts';
 import type { JobState } from './states.ts';
 
 /** Column `status` of each state. The first users of these tables chose these words; the other states keep our name. */

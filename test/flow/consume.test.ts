@@ -44,7 +44,9 @@ class CommandSite extends ConsumerSite {
 
   begun(): string[] {
     if (!existsSync(this.ledger)) return [];
-    return readFileSync(this.ledger, 'utf8').split('\n').filter((line) => line !== '');
+    return readFileSync(this.ledger, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '');
   }
 
   async begins(job: string): Promise<void> {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import {
   type ConsumerProgram,
-  type Language,
   LANGUAGES,
+  type Language,
   type RunningConsumer,
   startConsumer,
   type Told,
@@ -77,8 +77,9 @@ export class ConsumerSite {
   }
 
   async consumers(): Promise<readonly { name: string; state: string; held: number }[]> {
-    return (await this.call<{ consumers: { name: string; state: string; held: number }[] }>('GET', '/v2/consumers'))
-      .consumers;
+    return (
+      await this.call<{ consumers: { name: string; state: string; held: number }[] }>('GET', '/v2/consumers')
+    ).consumers;
   }
 
   async asked<T>(ask: () => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
 /** Consumers of all kinds side by side, while the brain is killed under load. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { begun } from '../fakes/consumer-programs.ts';
 import { start } from './cli-process.ts';

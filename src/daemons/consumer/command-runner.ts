@@ -5,7 +5,13 @@
 import type { CommandBackend } from '../../backends/local/command/command.ts';
 import type { Ended, HeldJob } from '../../consumer/held-job.ts';
 import type { Claimed, ResumedJob, Runner } from '../../consumer/runner.ts';
-import type { ExecutionEvent, ExecutionOutcome, FollowEnd, Offer, OfferReply } from '../../core/ports/backend.ts';
+import type {
+  ExecutionEvent,
+  ExecutionOutcome,
+  FollowEnd,
+  Offer,
+  OfferReply,
+} from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import type { AskRecord } from '../../model/records.ts';

@@ -28,7 +28,12 @@ export class StateFolder {
   readonly #file: RecordFile<ConsumerState>;
   readonly #release: () => Promise<void>;
 
-  private constructor(env: Env, folder: string, file: RecordFile<ConsumerState>, release: () => Promise<void>) {
+  private constructor(
+    env: Env,
+    folder: string,
+    file: RecordFile<ConsumerState>,
+    release: () => Promise<void>,
+  ) {
     this.#env = env;
     this.#file = file;
     this.#release = release;

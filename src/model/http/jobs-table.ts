@@ -9,7 +9,17 @@ export const TableSubmit = requestObject({
   payload: Type.Unknown({ description: 'Input for the backend: any JSON value' }),
 });
 
-const WORDS = ['pending', 'claimed', 'running', 'waiting', 'stale', 'failed', 'dead_letter', 'done', 'cancelled'] as const;
+const WORDS = [
+  'pending',
+  'claimed',
+  'running',
+  'waiting',
+  'stale',
+  'failed',
+  'dead_letter',
+  'done',
+  'cancelled',
+] as const;
 
 export const JobTableRow = answerObject('JobTableRow', {
   job_id: Type.String(),
