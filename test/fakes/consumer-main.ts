@@ -24,6 +24,8 @@ async function handle(told: Told, context: JobContext): Promise<unknown> {
   } else if (told.do === 'say') {
     for (const word of told.words) context.emit(word);
     context.used({ prompt_tokens: 3, completion_tokens: 4 });
+    note('said', context);
+    while (told.until !== undefined && !existsSync(told.until)) await setTimeout(20);
   } else if (told.do === 'large') return 'x'.repeat(told.chars);
   else if (told.do === 'hold') {
     while (!existsSync(told.until)) {

@@ -10,7 +10,7 @@ export type Told =
   | { readonly do: 'note' | 'fail' }
   | { readonly do: 'block'; readonly ms: number }
   | { readonly do: 'die'; readonly unless: string }
-  | { readonly do: 'say'; readonly words: readonly string[] }
+  | { readonly do: 'say'; readonly words: readonly string[]; readonly until?: string }
   | { readonly do: 'large'; readonly chars: number }
   | { readonly do: 'hold'; readonly until: string };
 

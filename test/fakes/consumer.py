@@ -37,6 +37,9 @@ def handle(payload, context):
         for word in payload["words"]:
             context.emit(word)
         context.usage = {"prompt_tokens": 3, "completion_tokens": 4}
+        note("said", context)
+        while "until" in payload and not os.path.exists(payload["until"]):
+            time.sleep(0.02)
     elif what == "large":
         return "x" * payload["chars"]
     elif what == "hold":

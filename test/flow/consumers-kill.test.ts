@@ -1,9 +1,10 @@
 /** Consumers of all kinds side by side, while the brain is killed under load. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { test } from 'node:test';
 import { begun } from '../fakes/consumer-programs.ts';
 import { start } from './cli-process.ts';
 import { aMoment, ConsumerSite, EACH } from './consumer-kit.ts';
@@ -53,6 +54,39 @@ onStores(
     assert.ok(existsSync(site.ledger) && / 0$/m.test(readFileSync(site.ledger, 'utf8')), 'commands ran too');
   },
 );
+
+for (const language of EACH) {
+  test(`${language}: a brain that is killed hears again what a running job has said`, async (t) => {
+    const folder = testFolder(t);
+    const port = await freePort();
+    const open = () => serve(t, { data: join(folder, 'data'), port });
+    const brain = await open();
+    const site = new ConsumerSite(t, brain.url, folder);
+    const consumer = site.start(language, { leaseTtlMs: 3000 });
+    const until = join(folder, 'go');
+    const words = ['one ', 'two ', 'three'];
+    await site.submit('said', { do: 'say', words, until });
+    await consumer.saw(/said said:1/);
+    await hears(brain.url, 'three');
+    await brain.kill();
+    await open();
+    await hears(brain.url, 'three');
+    writeFileSync(until, '');
+    const { state, attempts } = await site.ended('said');
+    assert.deepEqual([state, attempts.length], ['succeeded', 1]);
+  });
+}
+
+/** Follows the job until it says this word, which is its last. */
+async function hears(url: string, word: string): Promise<void> {
+  const answer = await fetch(`${url}/v2/tasks/said/events`);
+  let heard = '';
+  for await (const piece of answer.body ?? []) {
+    heard += Buffer.from(piece).toString();
+    if (heard.includes(`"t":"${word}"`)) return;
+  }
+  assert.fail(`the stream has ended: ${heard}`);
+}
 
 async function freePort(): Promise<string> {
   const server = createServer().listen(0, '127.0.0.1');
