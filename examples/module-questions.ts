@@ -3,7 +3,7 @@
  * See docs/modules.md for the configuration.
  */
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 
 const ENDING = '.question';
 const folder = resolve(process.env['QUESTIONS'] ?? 'questions');
@@ -32,6 +32,8 @@ export async function* scan(): AsyncGenerator<Proposal> {
 
 /** May be called twice for one job: it writes the same file again, whole. */
 export async function handle({ key, state, result, error }: EndedJob): Promise<void> {
+  // Whoever may submit jobs may give one the tag of this module, with any key.
+  if (basename(key) !== key || !key.endsWith(ENDING)) return;
   const text = state === 'succeeded' ? textOf(result) : `no answer: ${error?.message ?? state}`;
   const path = join(folder, answerTo(key));
   await writeFile(`${path}.part`, `${text}\n`);

@@ -1,11 +1,12 @@
 /**
- * `npm test [part of a path …]`: every test of the repository, each file in a process of its own.
+ * `npm test [part of a path …]`: every test of the repository, units several to a process (test-batches.ts), each other
+ * file in a process of its own.
  * `npm run test:fast`: only the fast tier, see isFast.
  */
 import { spawn } from 'node:child_process';
 import { globSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join, relative } from 'node:path';
+import { basename, delimiter, join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
@@ -14,19 +15,30 @@ import { parseArgs } from 'node:util';
 import { memoryFolder } from '../test/crash/folders.ts';
 import { KEPT } from '../test/fakes/kept-folder.ts';
 import { GIVEN, type OwnServer, ownMariaDb } from '../test/fakes/mariadb.ts';
+import { batchesOf } from './test-batches.ts';
 
 const OLDEST_NODE = 24;
-/** On two cores: of three files at once one mostly waits, for a process, a timer or a database. */
-const CONCURRENCY = 3;
+/** On two cores: of four files at once two mostly wait, for a process, a timer or a database. */
+const CONCURRENCY = 4;
 /** A test that sets no timeout of its own fails after this. */
 const TEST_TIMEOUT_MS = 600_000;
 
 const root = join(import.meta.dirname, '..');
 const localBin = join(root, 'node_modules', '.bin');
 
-/** In the order of this list: a broken unit shows first, and the last files are short, so that no core idles. */
+/** The files that take longest. They begin right after the units, so that the last files are short and no core idles. */
+const LONGEST = [
+  'test/crash/{kill,planted,agent-run,budget,kill-mariadb,spool-brain,gateway-table,power-loss}.test.ts',
+  'test/flow/{cli-up,ai-sdk,cli-run,lines,reload,batch-kill,cluster-machines,dispatch,migrate,sticky}.test.ts',
+  'test/flow/{cli-chat,cli-replay,file-modes,damage-log}.test.ts',
+  'src/{stores,backends}/conformance/*.test.ts',
+  'test/package.test.ts',
+];
+
+/** In the order of this list: a broken unit shows first. */
 const GROUPS = [
   'test/architecture.test.ts',
+  ...LONGEST,
   'src/**/*.test.ts',
   'test/crash/**/*.test.ts',
   'test/sim/**/*.test.ts',
@@ -90,20 +102,29 @@ async function runTests(files: readonly string[]): Promise<void> {
   process.env['NODE_OPTIONS'] = `${process.env['NODE_OPTIONS'] ?? ''} --import=${checkAnswers}`;
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  const isUnit = (path: string): boolean => path.startsWith('src/') && isFast(path);
+  const { alone, batches } = batchesOf(root, files, isUnit, join(temporary, 'batches'));
   const results = run({
-    files: files.map((path) => join(root, path)),
+    files: [...batches.map(({ entry }) => entry), ...alone.map((path) => join(root, path))],
     cwd: root,
     concurrency: CONCURRENCY,
     timeout: TEST_TIMEOUT_MS,
     execArgv: ['--import', join(root, 'test', 'exit-watchdog.ts')],
     signal: interrupted.signal,
   });
-  results.on('test:fail', () => {
+  const batchOf = new Map(batches.map(({ entry, paths }) => [entry, paths]));
+  results.on('test:fail', ({ name }) => {
     process.exitCode = 1;
+    // The process as a whole has failed, such as one that does not end.
+    const paths = batchOf.get(name);
+    if (paths) console.error(`${basename(name)} has run ${paths.join(' ')}`);
   });
   const times: FileTime[] = [];
   results.on('test:summary', ({ file, duration_ms: ms }) => {
-    if (file !== undefined) times.push({ path: relative(root, file), ms });
+    if (file !== undefined && !batchOf.has(file)) times.push({ path: relative(root, file), ms });
+  });
+  results.on('test:complete', ({ file, name, details: { type, duration_ms: ms } }) => {
+    if (file !== undefined && batchOf.has(file) && type === 'suite') times.push({ path: name, ms });
   });
   await pipeline(results, new spec(), process.stdout, { end: false });
   if (files.length > SLOWEST_SHOWN) showSlowest(times);

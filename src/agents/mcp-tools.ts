@@ -5,6 +5,8 @@ import type { McpServers, PinnedTool } from '../backends/mcp/servers.ts';
 import { didYouMean } from '../kit/nearest.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { ToolFault } from './run-state.ts';
+import { plainSchema } from './tools/arguments.ts';
+import { linearSchema } from './tools/foreign-schema.ts';
 import { type RegisteredTool, ToolSet } from './tools/registry.ts';
 import type { Tool } from './tools/tool.ts';
 
@@ -104,7 +106,8 @@ function registeredTool(name: string, pinned: PinnedTool): RegisteredTool | unde
     name,
     mcpServer: server,
     description: (definition.description ?? '').slice(0, MAX_DESCRIPTION_CHARS) || definition.name,
-    parameters: definition.inputSchema,
+    // The check is ours, and must end soon; the model is told the whole schema.
+    parameters: linearSchema(definition.inputSchema),
     effect,
     category: 'mcp',
     timeoutMs,
@@ -114,7 +117,11 @@ function registeredTool(name: string, pinned: PinnedTool): RegisteredTool | unde
     },
   };
   try {
-    return new ToolSet([tool]).get(name);
+    const parameters = plainSchema(name, definition.inputSchema);
+    const registered = new ToolSet([tool]).get(name);
+    if (!registered) return undefined;
+    const { definition: told } = registered;
+    return { ...registered, definition: { ...told, function: { ...told.function, parameters } } };
   } catch {
     // A schema that cannot be checked: the tool cannot be called.
     return undefined;

@@ -20,7 +20,7 @@ import { beginFork } from './replay/begin-fork.ts';
 import { type DecisionFacts, leftAfter, NotedTools, recordOf, withInput } from './replay/decision-input.ts';
 import type { UsedBudget } from './replay/run-record.ts';
 import { type Advanced, advance, type KeptResult, type RunOf, resultOf } from './run.ts';
-import { type ChatMessage, type EndedCall, fail, type RunState } from './run-state.ts';
+import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
 
 const checkRequest = checker(RunRequest);
 
@@ -49,15 +49,26 @@ export class AgentRunner {
   }
 
   /**
-   * The function of jobs of type RUN_TYPE. Whoever asked gets an answer also where a step throws, which is a defect. What
-   * the caller or the server has brought about is no defect: an OrchdError outside of the steps ends the attempt.
+   * The function of jobs of type RUN_TYPE. Whoever asked gets an answer also where something throws that nobody foresaw,
+   * which is a defect. What the caller or the server has brought about is none: an OrchdError outside of the steps ends
+   * the attempt, and so does a read that fails, which another attempt may repeat.
    */
   readonly run = async (payload: unknown, context: FunctionContext): Promise<unknown> => {
+    try {
+      return await this.#decide(payload, context);
+    } catch (error) {
+      if (error instanceof FailedRead) throw error.cause;
+      if (error instanceof OrchdError) throw error;
+      return this.#defect(context, unbegun(payload), error);
+    }
+  };
+
+  async #decide(payload: unknown, context: FunctionContext): Promise<unknown> {
     const { waited } = context;
     const begun = waited ? runIn(waited.state) : await this.#begin(payload, context);
     const ended = waited && waited.woken !== 'time' ? await this.#ended(context) : undefined;
     const from = withCosts(begun, ended);
-    await this.#parts.ready?.(from.agent);
+    await reading(this.#parts.ready?.(from.agent));
     const used = from.budget && (await this.#used(from.budget, context));
     const facts = { ended, awaited: waited?.jobs ?? [], used };
     let advanced: Advanced;
@@ -78,12 +89,12 @@ export class AgentRunner {
       ...(pauseMs !== undefined && { forMs: pauseMs }),
       ...((tokens !== undefined || cost !== undefined) && { budget: { tokens, cost } }),
     });
-  };
+  }
 
   /** What the run has used of what its budget limits. */
   async #used(budget: RunBudget, { jobId, tenant }: FunctionContext): Promise<UsedBudget> {
     const { job, clock } = this.#parts;
-    const { budget: spent, created_at: from } = await job(jobId, tenant);
+    const { budget: spent, created_at: from } = await reading(job(jobId, tenant));
     return {
       ...(budget.tokens !== undefined && { tokens: spent?.tokens_used ?? 0 }),
       ...(budget.cost !== undefined && { cost: spent?.cost_used ?? 0 }),
@@ -98,12 +109,13 @@ export class AgentRunner {
     const known: KnownLists = new Map();
     if (request.fork)
       return beginFork(
-        { read: (id) => recorded(id, tenant, known), agent: this.#parts.agent },
+        { read: (id) => reading(recorded(id, tenant, known)), agent: this.#parts.agent },
         request,
         sessionId,
       );
     const agent = this.#parts.agent(request.agent);
-    const conversation = sessionId === undefined ? [] : await this.#parts.conversation(sessionId, tenant);
+    const conversation =
+      sessionId === undefined ? [] : await reading(this.#parts.conversation(sessionId, tenant));
     return beginRun(agent, request, conversation);
   }
 
@@ -135,12 +147,31 @@ export class AgentRunner {
   /** Undefined for a job that is no longer kept: it has ended so long ago that it was purged. */
   async #endOf(id: string, tenant: string): Promise<EndedCall | undefined> {
     try {
-      return endedCall(await this.#parts.job(id, tenant));
+      return endedCall(await reading(this.#parts.job(id, tenant)));
     } catch (error) {
       if (error instanceof OrchdError && error.code === 'NOT_FOUND') return undefined;
       throw error;
     }
   }
+}
+
+/** A read that has failed: of a store that cannot be reached, for example. */
+class FailedRead extends Error {}
+
+/** Marks what a read throws as no defect of the run. */
+async function reading<T>(read: T | Promise<T>): Promise<T> {
+  try {
+    return await read;
+  } catch (cause) {
+    if (cause instanceof OrchdError) throw cause;
+    throw new FailedRead('a read has failed', { cause });
+  }
+}
+
+/** The state of a run that failed before it had one. */
+function unbegun(payload: unknown): RunState {
+  const { agent } = Object(payload) as { readonly agent?: unknown };
+  return newRun({ name: typeof agent === 'string' ? agent : 'unknown', model: '' }, []);
 }
 
 /** The result with what replay needs: the state of a job that has succeeded is not kept. */

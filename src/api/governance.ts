@@ -23,6 +23,7 @@ export const governanceRoutes = ({ governance }: Orchestrator): readonly Route[]
     role: 'admin',
     scope: 'global',
     summary: 'Set the mode, with a reason; what it forbids starts no more from then on',
+    logsRefusals: true,
     body: SetMode,
     answers: {
       200: { description: 'The mode is in force, and durable', body: GovernanceView },

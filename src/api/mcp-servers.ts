@@ -24,6 +24,7 @@ export const mcpRoutes = (agents: Agents): readonly Route[] => [
     role: 'admin',
     scope: 'global',
     summary: 'Allow the definition of a tool that its server has changed',
+    logsRefusals: true,
     body: AllowMcpTool,
     answers: {
       200: { description: 'The definition is allowed, and that is durable', body: McpServerView },

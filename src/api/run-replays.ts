@@ -98,6 +98,7 @@ const forkRoute = ({ orchestrator, agents, newId }: ReplayParts): Route =>
     path: '/v2/runs/:id/fork',
     role: 'submit',
     summary: 'Start a run that takes the first steps of another one, and goes on from there in another way',
+    logsRefusals: true,
     body: ForkRun,
     answers: {
       202: { description: 'The run is durable and queued', body: StartedRun },

@@ -36,7 +36,7 @@ export const DATA_OPTIONS = {
   data: {
     type: 'string',
     value: 'DIR',
-    help: 'the data folder; by default ORCHD_DATA or checkpoint_dir of the configuration',
+    help: 'the data folder; ORCHD_DATA by default, or else checkpoint_dir',
   },
   config: { type: 'string', value: 'FILE', help: 'the configuration file; by default ORCHD_CONFIG' },
 } as const satisfies Options;

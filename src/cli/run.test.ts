@@ -171,7 +171,7 @@ const WRONG: Record<string, [words: string[], says: RegExp][]> = {
     [['create', 'ada'], /the role is missing: --role read\|submit\|operate\|admin\|pool/],
     [
       ['create', 'ada', '--role', 'root'],
-      /--role must be one of read, submit, operate, admin, pool, not "root"/,
+      /--role must be one of read, submit, operate, admin, pool, consumer, not "root"/,
     ],
     [['create', 'a b', '--role', 'read'], /"a b" cannot be a name/],
     [['create', 'ada', '--role', 'read', '--tenant', 'UP'], /"UP" cannot be a tenant/],

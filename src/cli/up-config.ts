@@ -1,4 +1,5 @@
 /** The configuration of `orchd up`: that of the file and the environment, with what the command line adds. */
+import { stat } from 'node:fs/promises';
 import type { ConfigFile } from '../app/parts.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { UpstreamConfig } from '../config/upstreams.ts';
@@ -24,12 +25,23 @@ export async function readUpConfig(
   const loaded = await withUpstreams(configured, upstreams);
   const path = configPath(args);
   const read = async (): Promise<LoadedConfig> =>
-    withUpstreams(await readLoadedConfig(args).catch((error) => refuse(error, path)), upstreams);
+    withUpstreams(await readAgain(args, path).catch((error) => refuse(error, path)), upstreams);
   return {
     loaded,
     configuredUpstreams: configured.config.backends.upstreams.length,
     file: path === undefined ? undefined : { loaded, read, check: (next) => checkStart(args, loaded, next) },
   };
+}
+
+/**
+ * Only a file can be read again: a pipe, as of `--config <(…)`, has nothing more, and waiting for it would stop every later
+ * reload. One without a text is being written, or was lost; an empty configuration is `{}`.
+ */
+async function readAgain(args: CliArguments, path = ''): Promise<LoadedConfig> {
+  const found = await stat(path).catch(() => undefined);
+  if (found && !found.isFile()) throw new UsageError(`"${path}" is no file, and cannot be read again.`);
+  if (found?.size === 0) throw new UsageError(`"${path}" is empty: write {} to use the defaults.`);
+  return readLoadedConfig(args);
 }
 
 /** Throws CONFIG_INVALID with everything that a start of `next` would refuse, in the data folder of `first`. */

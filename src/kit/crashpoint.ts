@@ -21,6 +21,13 @@ export const CRASHPOINTS = [
 /** Places where a brain moves sessions to the archive, or deletes them there; their tests arm them there. */
 export const SESSION_CRASHPOINTS = ['sessions:after-archive', 'sessions:after-forget'] as const;
 
+/** Places where work goes out to consumers and comes back. */
+export const CONSUMER_CRASHPOINTS = [
+  'claim:before-answer',
+  'results:before-answer',
+  'hint:before-publish',
+] as const;
+
 /** Places in the process that keeps commands; its tests arm them there. */
 export const KEEPER_CRASHPOINTS = [
   'keeper:before-place',
@@ -46,6 +53,7 @@ export const GATEWAY_CRASHPOINTS = [
 export type Crashpoint = (
   | typeof CRASHPOINTS
   | typeof SESSION_CRASHPOINTS
+  | typeof CONSUMER_CRASHPOINTS
   | typeof KEEPER_CRASHPOINTS
   | typeof GATEWAY_CRASHPOINTS
 )[number];

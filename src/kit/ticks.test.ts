@@ -62,6 +62,25 @@ test('a local time that summer time leaves out is due after the gap, and one tha
   }
 });
 
+test('ticks that are made up for are those that were left out, also over a change of the clock and many at once', () => {
+  for (const day of ['2026-03-29', '2026-10-25'])
+    for (const cron of [
+      '30 2 * * *',
+      '15,45 2 * * *',
+      '*/20 2 * * *',
+      '30 1-3 * * *',
+      '*/7 * * * *',
+      '0 0 L * *',
+    ]) {
+      const pattern = { cron, timeZone: 'Europe/Berlin' };
+      const [from, to] = [at(day) - 36 * 3_600_000 + 1, at(day) + 36 * 3_600_000];
+      const ahead = next(pattern, new Date(from).toISOString(), 1000).filter((tick) => at(tick) <= to);
+      const ticks = new Ticks(pattern);
+      assert.deepEqual(iso(ticks.latest(from, to, 1000)), ahead, `${cron} around ${day}`);
+      assert.deepEqual(iso(ticks.latest(from, to, 9)), ahead.slice(-9), `the last of ${cron} around ${day}`);
+    }
+});
+
 test('what is wrong with a pattern is named with its field', () => {
   const now = at('2026-06-01T10:00:00Z');
   const fieldOf = (pattern: Partial<TickPattern>): string | undefined =>

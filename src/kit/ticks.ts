@@ -19,15 +19,24 @@ export interface TickPattern {
 /** The smallest distance of ticks. */
 export const MIN_EVERY_MS = 1000;
 
+const RUNS_AT_ONCE = 8;
+
 export class Ticks {
+  readonly #pattern: TickPattern;
   readonly #cron: Cron | undefined;
   readonly #everyMs: number;
 
   /** Throws for a pattern that has a problem, see tickProblem. */
   constructor({ cron, everyMs = 0, timeZone }: TickPattern) {
+    this.#pattern = { cron, everyMs, timeZone };
     this.#cron =
       cron === undefined ? undefined : new Cron(cron, { timezone: timeZone, mode: '5-or-6-parts' });
     this.#everyMs = everyMs;
+  }
+
+  isOf({ cron, everyMs = 0, timeZone }: TickPattern): boolean {
+    const own = this.#pattern;
+    return own.cron === cron && own.everyMs === everyMs && own.timeZone === timeZone;
   }
 
   /** The first tick after an instant; undefined where there is none any more. */
@@ -38,15 +47,22 @@ export class Ticks {
 
   /** The last ticks that are after `from` and not after `to`, `atMost` of them, the earliest first. */
   latest(from: number, to: number, atMost: number): number[] {
-    const found = this.#cron ? this.#previous(this.#cron, to, atMost) : this.#multiples(to, atMost);
+    const found = this.#cron ? this.#previous(this.#cron, from, to, atMost) : this.#multiples(to, atMost);
     return found.filter((tick) => tick > from && tick <= to).reverse();
   }
 
-  #previous(cron: Cron, to: number, atMost: number): number[] {
-    // Runs of the second of the reference are left out: one more is asked for, from the second after it.
-    return cron
-      .previousRuns(atMost, new Date(Math.floor(to / 1000) * 1000 + 1000))
-      .map((run) => run.getTime());
+  /** Looks back no further than to `from`: each run takes some time to be found. */
+  #previous(cron: Cron, from: number, to: number, atMost: number): number[] {
+    const found: number[] = [];
+    // Runs of the second of the reference are left out: the first one is the second after `to`.
+    let before = Math.floor(to / 1000) * 1000 + 1000;
+    while (before > from && found.length < atMost) {
+      const runs = cron.previousRuns(Math.min(RUNS_AT_ONCE, atMost - found.length), new Date(before));
+      if (runs.length === 0) break;
+      for (const run of runs) found.push(run.getTime());
+      before = found.at(-1) as number;
+    }
+    return found;
   }
 
   #multiples(to: number, atMost: number): number[] {

@@ -57,6 +57,8 @@ export interface SpentRecord {
   readonly warned?: number | undefined;
   /** Only for a seat: its provider has billed more than its bound, and it gets no job until an operator resumes it. */
   readonly paused?: SeatPause | undefined;
+  /** Of a kind of jobs that a mode of governance limits: the attempts that have started in the minute that ends at `until`. */
+  readonly minute?: { readonly started: number; readonly until: number } | undefined;
   /** The levels of the buckets at `at`, negative while in debt; undefined without a bucket. */
   readonly requestLevel?: number | undefined;
   readonly tokenLevel?: number | undefined;

@@ -147,12 +147,12 @@ const shifted = (at: number | undefined, byMs: number): number | undefined =>
 
 type NewAttemptFields = Pick<
   AttemptRecord,
-  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model' | 'isPulled'
+  'job' | 'n' | 'backend' | 'registry' | 'epoch' | 'at' | 'bill' | 'model' | 'maxTokens' | 'isPulled'
 >;
 
 /** The record of an attempt that is about to be offered to a backend; it is durable before the offer is sent. */
 export function newAttempt(fields: NewAttemptFields): AttemptRecord {
-  const { job, n, backend, registry, epoch, at, bill, model, isPulled } = fields;
+  const { job, n, backend, registry, epoch, at, bill, model, maxTokens, isPulled } = fields;
   const attempt: AttemptRecord = {
     v: 3,
     job,
@@ -169,8 +169,13 @@ export function newAttempt(fields: NewAttemptFields): AttemptRecord {
     kill: undefined,
     bill,
   };
-  if (model === undefined && !isPulled) return attempt;
-  return { ...attempt, ...(model !== undefined && { model }), ...(isPulled && { isPulled }) };
+  if (model === undefined && maxTokens === undefined && !isPulled) return attempt;
+  return {
+    ...attempt,
+    ...(model !== undefined && { model }),
+    ...(maxTokens !== undefined && { maxTokens }),
+    ...(isPulled && { isPulled }),
+  };
 }
 
 type AttemptFields = Partial<Omit<AttemptRecord, 'v' | 'state' | 'job' | 'n' | 'backend'>>;

@@ -73,6 +73,8 @@ export interface AskRecord {
   readonly route?: string | undefined;
   /** The ids of its ancestors, from the root down to the parent: a cancel of any of them cancels this job too. */
   readonly ancestors: readonly string[] | undefined;
+  /** The agents of the runs above it, which may have left memory; undefined without any, and for the calls of a run. */
+  readonly agentsAbove?: readonly string[] | undefined;
   /** The hash of the body, set only when the caller chose the id: it distinguishes a repeat from a conflict. */
   readonly hash: string | undefined;
   readonly correlationId: string | undefined;
@@ -160,6 +162,8 @@ export interface AttemptRecord {
   readonly bill?: Bill | undefined;
   /** The model that it was started for, where the route of its job has chosen it. */
   readonly model?: string | undefined;
+  /** The longest answer, in tokens, that the mode of governance allowed when it was claimed; undefined without a bound. */
+  readonly maxTokens?: number | undefined;
   /** What the execution says of its work, for telemetry alone; undefined where it says nothing. */
   readonly label?: string | undefined;
 }

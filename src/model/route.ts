@@ -8,8 +8,12 @@ export const ROUTE_REASONS = {
   wait_ms: 'it has waited there for as long as the step allows',
   budget: 'a hard budget has no room for what it may cost there',
   time: 'it is not the time of day for the step',
+  forbidden: 'the rules of governance forbid the model',
 } as const;
 export type RouteReason = keyof typeof ROUTE_REASONS;
+
+/** A job goes on for this reason whether its step lists it or not: otherwise it could not be run at all. */
+export const UNLISTED_REASON = 'forbidden' satisfies RouteReason;
 
 /** A part of every day: `from` is included, `to` is not; with `to` before `from` it goes over midnight. */
 export interface DayTime {

@@ -57,6 +57,10 @@ export interface ScheduleRecord extends ScheduleSpec {
   readonly missed: number;
 }
 
+export const MAX_SCHEDULES = 20_000;
+/** The longest text of a schedule's request: schedules are in memory. */
+export const MAX_REQUEST_CHARS = 64 * 1024;
+
 /** The pattern of names; they are part of the ids of jobs. */
 export const SCHEDULE_NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$';
 

@@ -31,6 +31,7 @@ import { Acknowledgements } from './acknowledgements.ts';
 import type { BackendDirectory } from './backend-directory.ts';
 import type { Bodies } from './bodies.ts';
 import type { BrainClock } from './brain-clock.ts';
+import { cappedPayload } from './capped-payload.ts';
 import type { Divergence } from './divergence.ts';
 import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
 import { EventReaders } from './event-readers.ts';
@@ -211,7 +212,8 @@ export class Effects {
     this.#offering.set(entry, token);
     const { ask, job } = entry;
     // The texts of a session are sealed.
-    const isReadable = typeof ask.payload === 'string' && !job.wait && ask.spec.session_id === undefined;
+    const isReadable =
+      typeof ask.payload === 'string' && !job.wait && ask.spec.session_id === undefined && !isCapped(entry);
     if (isReadable) this.#send(token, entry, { payloadText: ask.payload as string }, backend);
     else void this.#readThenSend(token, entry, backend);
   }
@@ -226,7 +228,8 @@ export class Effects {
           const { wait } = entry.job;
           const state = waitStateOf(this.#parts.engine.state, entry);
           const waited = wait && (await readWait(wait, state, bodies));
-          const payloadText = await bodies.read(entry.ask.payload);
+          const read = await bodies.read(entry.ask.payload);
+          const payloadText = await cappedPayload(read, entry.open?.maxTokens, this.#parts.env.timers);
           const seed = await this.#seedOf(entry);
           const conversation =
             seed === undefined ? undefined : { seed, thread: this.#threadOf(entry, backend) };
@@ -361,6 +364,8 @@ export class Effects {
     return commanderOf(this.#parts.engine.state);
   }
 }
+
+const isCapped = ({ open }: JobEntry): boolean => open?.maxTokens !== undefined;
 
 function ignore(): void {}
 

@@ -63,9 +63,7 @@ export function prepare(value: unknown, caller: Caller, newId: () => string, max
  */
 export function checkRequest(value: unknown): SubmitRequest {
   const request = check(value);
-  payloadOf(request, { mustBeRunnable: true });
-  checkKey(request.key);
-  withInstant(request);
+  prepare(value, { mustBeRunnable: true }, () => 'unused', 1);
   return request;
 }
 

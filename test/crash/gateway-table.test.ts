@@ -12,7 +12,7 @@ import { type CrashCase, CrashSite, ProviderProcess, STEPS, type Step, VICTIMS }
 
 const CASE_TIMEOUT_MS = 180_000;
 /** Every how many rows one is walked by `npm test`; coprime to the numbers of steps, victims, drivers and policies. */
-const SAMPLE = 37;
+const SAMPLE = 61;
 
 const folder = testFolder({ after } as Ends);
 const providers = new Map<string, ProviderProcess>();

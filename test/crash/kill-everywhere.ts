@@ -1,7 +1,7 @@
 /**
- * Kills the brain of a world, on both stores. Each kind of operation and each crash point dies once, half way through the
- * workload, and those of `everyTime` whenever they are passed; `CRASH_ALL=1` takes all of them, `CRASH_ONLY=text` those
- * whose name contains it.
+ * Kills the brain of a world, on both stores. Each kind of operation that is met once work has begun, and each crash point,
+ * dies once, half way through the workload, and those of `everyTime` whenever they are passed; `CRASH_ALL=1` takes all of
+ * them, also those that only open the store, `CRASH_ONLY=text` those whose name contains it.
  */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -89,7 +89,10 @@ interface Kill {
 function killsOf(names: readonly string[], everyTime: readonly string[], diesOnlyThere: boolean): Kill[] {
   const all = names.map((name, index) => ({ name, at: index + 1, torn: false }));
   const kinds = Map.groupBy(all, ({ name }) => name.replaceAll(/\d{3,}/g, 'N'));
+  // A brain that dies while it opens its store has begun nothing of a world: kill.test.ts kills it there.
+  const firstOffer = names.indexOf('point effect:before-offer');
   const some = [...kinds.values()].flatMap((kills) => {
+    if (!takesAll && only === '' && (kills.at(-1) as Kill).at <= firstOffer) return [];
     if (takesAll || everyTime.includes((kills[0] as Kill).name)) return kills;
     return diesOnlyThere ? [] : kills.slice(kills.length >> 1, (kills.length >> 1) + 1);
   });

@@ -2,6 +2,7 @@
 import { AGENTS_BUGS } from './planted/agents.ts';
 import { ATTEMPTS_BUGS } from './planted/attempts.ts';
 import type { PlantedBug } from './planted/catchers.ts';
+import { CONSUMERS_BUGS } from './planted/consumers.ts';
 import { GATEWAY_BUGS } from './planted/gateway.ts';
 import { GOVERNANCE_BUGS } from './planted/governance.ts';
 import { MODULES_BUGS } from './planted/modules.ts';
@@ -24,4 +25,5 @@ export const PLANTED: readonly PlantedBug[] = [
   ...STICKY_BUGS,
   ...MODULES_BUGS,
   ...GOVERNANCE_BUGS,
+  ...CONSUMERS_BUGS,
 ];

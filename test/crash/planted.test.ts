@@ -1,7 +1,7 @@
 /**
  * Plants one bug at a time into a copy of the source and sees that a suite notices it, for the right reason. A
  * suite that never fails proves nothing. That the same suites pass where nothing is planted is seen by running
- * them: they are part of `npm test`. One bug of five is planted there; `CRASH_ALL=1` plants them all, `PLANTED_ONLY=text`
+ * them: they are part of `npm test`. One bug of ten is planted there; `CRASH_ALL=1` plants them all, `PLANTED_ONLY=text`
  * those whose name contains it.
  */
 import assert from 'node:assert/strict';
@@ -20,7 +20,7 @@ const COPIED = ['src', 'test/crash', 'test/fakes', 'test/sim', 'test/flow', 'pac
 const TIMEOUT_MS = 60_000;
 
 const { PLANTED_ONLY: only = '', CRASH_ALL: all } = process.env;
-const SAMPLE = 5;
+const SAMPLE = 10;
 const noStrace = straceMissing();
 const bugs = PLANTED.filter(
   ({ name, catcher }, at) =>

@@ -30,7 +30,7 @@ after(() => fs.rmSync(scratch, { recursive: true, force: true, maxRetries: 10 })
 
 const nameOf = ({ point, nth, victim }: Kill): string => `${point} ${nth} ${victim}`;
 
-/** Of each point the passes in the middle and at the end, one for two victims each; the pairs change from point to point. */
+/** Of each point the pass in the middle, for one of the victims by turns. */
 function killsOf(passed: readonly Crashpoint[]): Kill[] {
   return POINTS.flatMap((point, at) => {
     const passes = passed.filter((each) => each === point).length;
@@ -39,8 +39,7 @@ function killsOf(passed: readonly Crashpoint[]): Kill[] {
     ).flat();
     if (all === '1' || only !== '') return every;
     const nth = Math.ceil(passes / 2);
-    const victims = [VICTIMS[at % VICTIMS.length], VICTIMS[(at + 2) % VICTIMS.length]];
-    return every.filter((kill) => kill.nth === nth && victims.includes(kill.victim));
+    return every.filter((kill) => kill.nth === nth && kill.victim === VICTIMS[at % VICTIMS.length]);
   }).filter((kill) => only.split(' ').every((word) => nameOf(kill).includes(word)));
 }
 

@@ -13,6 +13,8 @@ export type PageStep =
   | { readonly set: string }
   | { readonly login: true }
   | { readonly error: string }
+  /** Blocks the page for good. */
+  | { readonly spin: true }
   | { readonly end: true };
 
 export const SELECTORS = {
@@ -141,6 +143,7 @@ const run = `async ({ p, id, isNoisy }) => {
     set: (value, answer) => { answer.textContent = value; },
     login: () => { document.body.append(make('form', { id: 'login', textContent: 'Log in again' })); },
     error: (value) => { main.append(make('p', { className: p + 'error', textContent: value })); },
+    spin: () => { for (;;); },
     end: () => {},
   };
   button.onclick = async () => {

@@ -1,6 +1,6 @@
 /**
- * An MCP server over stdio that misbehaves on request, of the protocol before 2026-07-28: `mcp-server-main.ts FOLDER
- * [--hang-initialize] [--garbage] [--exit-on-discover]`. Every call that it begins is a line in FOLDER/calls, its pid and
+ * An MCP server over stdio that misbehaves on request: `mcp-server-main.ts FOLDER [--current] [--hang-initialize]
+ * [--garbage] [--exit-on-discover]`. It speaks the protocol before 2026-07-28, and with `--current` that one alone. Every call that it begins is a line in FOLDER/calls, its pid and
  * environment are in FOLDER/started. While FOLDER/changed exists, `echo` has another description.
  */
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
@@ -10,6 +10,9 @@ import { createInterface } from 'node:readline';
 const [folder = '.', ...flags] = process.argv.slice(2);
 const send = (message: object): void =>
   void process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+const isCurrent = flags.includes('--current');
+const CURRENT = '2026-07-28';
+const META = 'io.modelcontextprotocol/';
 const text = (value: string): object => ({ content: [{ type: 'text', text: value }] });
 
 appendFileSync(
@@ -49,9 +52,41 @@ const tools = (): object[] => [
   ].map((name) => tool(name)),
   ...['fails', 'errs', 'change', 'progress', 'environment', 'child'].map((name) => tool(name)),
   tool('gone.dotted'),
+  // The check of a pattern like this takes for ever.
+  tool('pattern', { inputSchema: schema({ text: { type: 'string', pattern: '^(a+)+$' } }) }),
 ];
 
 type Id = number | string;
+
+/** Subscriptions to changes of the tools, which the current protocol has. */
+const subscriptions: Id[] = [];
+
+function tellChange(): void {
+  const method = 'notifications/tools/list_changed';
+  if (!isCurrent) return send({ method });
+  for (const id of subscriptions) send({ method, params: { _meta: { [`${META}subscriptionId`]: id } } });
+}
+
+/** What the current protocol adds to every result. */
+const complete = (result: object): object =>
+  isCurrent && !('resultType' in result)
+    ? {
+        ...result,
+        resultType: 'complete',
+        ttlMs: 60_000,
+        cacheScope: 'private',
+        _meta: { [`${META}serverInfo`]: { name: 'fake', version: '1' } },
+      }
+    : result;
+
+/** Asks the client for something: with a request of the server, or in the answer to the call in the current protocol. */
+async function askFor(method: string, { inputResponses }: Asked): Promise<object> {
+  if (!isCurrent) return text(JSON.stringify(await ask(method)));
+  if (inputResponses) return text(JSON.stringify(inputResponses['it']));
+  const params = method === 'sampling/createMessage' ? { messages: [], maxTokens: 1 } : {};
+  return { resultType: 'input_required', inputRequests: { it: { method, params } } };
+}
+
 const asked = new Map<Id, (answer: unknown) => void>();
 let nextId = 0;
 const ask = (method: string): Promise<unknown> =>
@@ -70,24 +105,28 @@ function flood(): void {
   write();
 }
 
-const CALLS: Record<
-  string,
-  (id: Id, params: { arguments?: { text?: string }; _meta?: { progressToken?: Id } }) => unknown
-> = {
+interface Asked {
+  readonly arguments?: { readonly text?: string };
+  readonly _meta?: { readonly progressToken?: Id };
+  readonly inputResponses?: Readonly<Record<string, unknown>>;
+}
+
+const CALLS: Record<string, (id: Id, params: Asked) => unknown> = {
   echo: (_, { arguments: args }) => text(args?.text ?? ''),
   read: () => text('read'),
+  pattern: () => text('matched'),
   die: () => process.exit(3),
   hang: () => undefined,
   flood: () => flood(),
   huge: () => void process.stdout.write(`{"jsonrpc":"2.0","x":"${'y'.repeat(20 * 1024 * 1024)}`),
   long: () => text('z'.repeat(1024 * 1024)),
   twice: (id) => {
-    send({ id, result: text('first') });
+    send({ id, result: complete(text('first')) });
     return text('second');
   },
-  other_id: () => send({ id: 'nobody', result: text('for nobody') }),
-  roots: async () => text(JSON.stringify(await ask('roots/list'))),
-  sample: async () => text(JSON.stringify(await ask('sampling/createMessage'))),
+  other_id: () => send({ id: 'nobody', result: complete(text('for nobody')) }),
+  roots: (_, params) => askFor('roots/list', params),
+  sample: (_, params) => askFor('sampling/createMessage', params),
   pictures: () => ({
     content: [
       { type: 'image', data: 'aGVsbG8=', mimeType: 'image/png' },
@@ -101,7 +140,7 @@ const CALLS: Record<
   errs: (id) => send({ id, error: { code: -32602, message: 'bad arguments' } }),
   change: () => {
     writeFileSync(join(folder, 'changed'), '');
-    send({ method: 'notifications/tools/list_changed' });
+    tellChange();
     return text('changed');
   },
   progress: (_, { _meta }) => {
@@ -119,15 +158,26 @@ const CALLS: Record<
 };
 
 async function request(id: Id, method: string, params: Record<string, never>): Promise<void> {
-  if (method === 'initialize') {
-    if (flags.includes('--hang-initialize')) return;
+  const isFirst = method === 'initialize' || (isCurrent && method === 'server/discover');
+  if (isFirst && flags.includes('--hang-initialize')) return;
+  if (isCurrent && method === 'server/discover') {
+    const capabilities = { tools: { listChanged: true } };
+    return send({ id, result: complete({ supportedVersions: [CURRENT], capabilities }) });
+  }
+  if (isCurrent && method === 'subscriptions/listen') {
+    const { notifications } = params as unknown as { notifications: object };
+    subscriptions.push(id);
+    const _meta = { [`${META}subscriptionId`]: id };
+    return send({ method: 'notifications/subscriptions/acknowledged', params: { notifications, _meta } });
+  }
+  if (!isCurrent && method === 'initialize') {
     const capabilities = { tools: { listChanged: true } };
     return send({
       id,
       result: { protocolVersion: '2025-11-25', capabilities, serverInfo: { name: 'fake', version: '1' } },
     });
   }
-  if (method === 'tools/list') return send({ id, result: { tools: tools() } });
+  if (method === 'tools/list') return send({ id, result: complete({ tools: tools() }) });
   const { name } = params as unknown as { name: string };
   const call = method === 'tools/call' ? CALLS[name] : undefined;
   if (!call) {
@@ -136,7 +186,7 @@ async function request(id: Id, method: string, params: Record<string, never>): P
   }
   appendFileSync(join(folder, 'calls'), `${name}\n`);
   const result = await call(id, params as never);
-  if (typeof result === 'object') send({ id, result });
+  if (typeof result === 'object') send({ id, result: complete(result as object) });
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

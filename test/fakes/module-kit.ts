@@ -45,6 +45,8 @@ export class ModuleSite {
     const { orchestrator } = await memoryBrain(this.#t, { backends, config: this.config }, this.medium);
     return orchestrator;
   };
+  /** That of the modules. */
+  env = realEnv();
   orchestrator!: Orchestrator;
   modules!: Modules;
 
@@ -71,7 +73,7 @@ export class ModuleSite {
 
   /** A brain whose jobs of type `work` answer with their payload, and its modules. */
   async start(...configs: readonly ModuleConfig[]): Promise<void> {
-    const env = realEnv();
+    const { env } = this;
     const types = { work: async (payload: unknown) => ({ of: payload }) };
     const backends = [new FunctionBackend(env, { name: 'local', slots: 100, types })];
     this.orchestrator = await this.brain(backends);

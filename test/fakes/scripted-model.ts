@@ -5,6 +5,7 @@ import type { FunctionBackendOptions } from '../../src/index.ts';
 export interface Heard {
   readonly messages: readonly { readonly role: string; readonly content: string }[];
   readonly tools?: readonly object[];
+  readonly max_tokens?: number;
 }
 
 /** Arguments that are a text are sent as they are. */

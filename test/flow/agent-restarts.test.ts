@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
 import { AgentProcess } from './agent-process.ts';
-import { LASTING, onStores } from './flow-kit.ts';
+import { LASTING, onStores, WALKED } from './flow-kit.ts';
 
 /** The calls of a run in order; `send` and `look` are made at once. */
 const CALLS = ['model1', 'send', 'look', 'model2', 'read', 'model3'].map((name) => `r.${name}`);
@@ -41,7 +41,7 @@ describe('[ADR-9] a run whose brain is killed', () => {
 describe('a run without a fallback', () => {
   onStores(
     'whose model was cut off three times by the death of the brain asks it again, and answers',
-    LASTING,
+    WALKED,
     async (t, data) => {
       const brain = new AgentProcess(t, { data, runs: [{ id: 'r' }] });
       for (let death = 0; death < 3; death++) await brain.killIn(['r.model1']);
@@ -57,7 +57,7 @@ describe('a run without a fallback', () => {
 describe('runs of sessions', () => {
   onStores(
     '[ADR-3] of one session go one after the other, in order, also over the death of the brain; those of several overlap',
-    LASTING,
+    WALKED,
     async (t, data) => {
       const runs = ['a1', 'a2', 'a3', 'b1', 'c1'].map((id) => ({ id, session: id.charAt(0) }));
       const brain = new AgentProcess(t, { data, runs });

@@ -1,6 +1,6 @@
 /**
  * A file of 5,000 jobs while everything dies: the brain is killed twice, the command once. Run again it goes on, every job
- * runs once, and the results are complete and in the order of the file. On the journal and on MariaDB.
+ * runs once, and the results are complete and in the order of the file. On the journal; `CRASH_ALL=1` on MariaDB too.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -33,7 +33,8 @@ const STORES: Record<string, () => Promise<object>> = {
   },
 };
 
-for (const [store, config] of Object.entries(STORES)) {
+const walked = Object.entries(STORES).slice(0, process.env['CRASH_ALL'] === '1' ? undefined : 1);
+for (const [store, config] of walked) {
   test(
     `on ${store}: the brain killed twice and the command once, every job runs once, and results are in order`,
     {

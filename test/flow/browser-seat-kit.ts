@@ -74,8 +74,14 @@ export class BrowserSeat {
       drivers: (order) => driverOf(order, { env, folder }),
     });
     await this.#gateway.start();
-    const seats = [seatOrder('s', { driver: 'browser', url: this.chat.url, page: this.#page })];
-    this.#gateway.follow({ seats, reservation_ms: 1000, timeout_ms: 600_000 });
+    this.follow();
+  }
+
+  /** Tells the gateway about its seat, as a brain does at its start and at each reload. */
+  follow(differences: Partial<PageOrder> = {}): void {
+    const page = { ...this.#page, ...differences };
+    const seats = [seatOrder('s', { driver: 'browser', url: this.chat.url, page })];
+    this.#gateway?.follow({ seats, reservation_ms: 1000, timeout_ms: 600_000 });
   }
 
   async stop(): Promise<void> {

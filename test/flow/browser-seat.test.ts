@@ -56,6 +56,25 @@ test('a conversation streams over two turns, and goes on at its URL after a rest
   assert.doesNotMatch(seat.log, /One\?|It is|\/c\/0/);
 });
 
+test('an answer goes on over a reload, also one that changes its seat, and so does its conversation', async (t) => {
+  const seat = await BrowserSeat.open(t);
+  const { chat } = seat;
+  const first = await seat.ask('One?');
+  await chat.sent(1);
+  chat.step({ add: 'It is ' });
+  await first.until('token');
+  seat.follow();
+  seat.follow({ settle_ms: 250 });
+  chat.step({ add: 'one.' });
+  chat.step({ end: true });
+  const { text, thread_id } = (await first.until('end')).data.result;
+  assert.equal(text, 'It is one.');
+  const second = await seat.askAndAnswer({ prompt: 'Two?', thread_id }, 'It is two.');
+  assert.equal(second.at(-1)?.data.result.text, 'It is two.');
+  assert.equal(second.at(-1)?.data.result.thread_id, thread_id);
+  assert.deepEqual(chat.prompts, ['One?', 'Two?']);
+});
+
 test('text that the page rewrites is never part of the result', async (t) => {
   const seat = await BrowserSeat.open(t);
   const { chat } = seat;
@@ -170,4 +189,16 @@ test('an answer that does not end, and an error that the page shows, end the req
   chat.step({ add: 'and so on' });
   const late = (await endless.rest()).at(-1)?.data;
   assert.deepEqual([late.code, late.reason, late.retriable], ['WORKER_TIMEOUT', 'timeout', false]);
+});
+
+test('a page that blocks in mid-answer ends its own request only', async (t) => {
+  const seat = await BrowserSeat.open(t, { answer_timeout_ms: 3000 });
+  const { chat } = seat;
+  const blocked = await seat.ask('Block');
+  await chat.sent(1);
+  chat.step({ spin: true });
+  const late = (await blocked.rest()).at(-1)?.data;
+  assert.deepEqual([late.code, late.retriable], ['WORKER_TIMEOUT', false]);
+  const next = await seat.askAndAnswer('Next', 'It goes on.');
+  assert.equal(next.at(-1)?.data.result.text, 'It goes on.');
 });

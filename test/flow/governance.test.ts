@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
 import { OrchdClient } from '../../src/client/client.ts';
 import type { Tool } from '../../src/index.ts';
-import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { type HttpBrain, httpBrain, refusalsOf } from '../fakes/http-brain.ts';
 import { ScriptedModel } from '../fakes/scripted-model.ts';
 import { unmarked } from '../fakes/unmarked.ts';
 import { LASTING, onStores, placed, within } from './flow-kit.ts';
@@ -169,10 +169,32 @@ describe('governance', () => {
       await assert.rejects(site.client.setMode({ mode: 'NORMAL', why: 'too early' }), {
         code: 'ILLEGAL_STATE',
       });
+      const told = refusalsOf(site.brain).map(({ error_code, route }) => [error_code, route]);
+      assert.deepEqual(told, [['ILLEGAL_STATE', 'PUT /v2/governance/mode']]);
       await site.client.setMode({ mode: 'RECOVERY', why: 'the fire is out' });
       await site.client.setMode({ mode: 'NORMAL', why: 'all is well' });
       assert.deepEqual(await site.told('r'), ['look is done']);
       assert.equal((await within(site.brain.orchestrator.wait('p'))).state, 'succeeded');
+    },
+  );
+
+  onStores(
+    '[ADR-7] a mode bounds the answer of a call that names no bound, and of one that asks for more',
+    LASTING,
+    async (t, data) => {
+      const site = new Site();
+      await site.open(t, data, `${CONFIG}  modes: [{mode: ALERT, max_tokens: 50}]\n`);
+      await site.client.setMode({ mode: 'ALERT', why: 'a test' });
+      await site.start('r');
+      await within(site.brain.orchestrator.wait('r'));
+      const messages = [{ role: 'user', content: 'x' }];
+      const asked = { model: 'scripted', messages, max_tokens: 51 } as const;
+      const { job_id: id } = await site.brain.orchestrator.submit(asked);
+      await within(site.brain.orchestrator.wait(id));
+      assert.deepEqual(
+        site.model.heard.map(({ max_tokens }) => max_tokens),
+        [50, 50],
+      );
     },
   );
 

@@ -1,10 +1,13 @@
 /** Jobs sent as lines (NDJSON): answered line by line, in order, in bounded memory. */
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { LoopClock } from '../fakes/loop-clock.ts';
+import { until } from './cli-process.ts';
 import { tempFolder, within } from './flow-kit.ts';
 
 const PATIENCE_MS = 60_000;
@@ -50,6 +53,16 @@ function open(t: TestContext, { port }: HttpBrain): { out: ClientRequest; answer
   out.on('error', () => undefined);
   out.flushHeaders();
   return { out, answer: once(out, 'response').then(([response]) => response as IncomingMessage) };
+}
+
+/** The server's end of each connection, in the order of their requests: what it has read can be seen there. */
+function acceptedSockets(t: TestContext): readonly Socket[] {
+  const name = 'http.server.request.start';
+  const sockets: Socket[] = [];
+  const note = (message: unknown): void => void sockets.push((message as { socket: Socket }).socket);
+  subscribe(name, note);
+  t.after(() => void unsubscribe(name, note));
+  return sockets;
 }
 
 const lineOf = (fields: object = {}): string => `${JSON.stringify({ ...NOBODY, ...fields })}\n`;
@@ -225,9 +238,12 @@ describe('lines of jobs', () => {
 
   test('share the room for bodies: one that finds none ends, after the answers to the lines before', async (t) => {
     const brain = await begin(t, { limits: { maxBodyBytesInFlight: 1_000_000 } });
+    const sockets = acceptedSockets(t);
     const holder = open(t, brain);
     await within(holder.answer, PATIENCE_MS);
     holder.out.write('x'.repeat(900_000));
+    // Whoever comes later finds the room taken.
+    await until(() => (sockets[0]?.bytesRead ?? 0) >= 900_000);
     const { out, answer } = open(t, brain);
     out.write(`${lineOf({ job_id: 'before' })}"${'y'.repeat(300_000)}`);
     const response = await within(answer, PATIENCE_MS);

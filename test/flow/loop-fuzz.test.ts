@@ -159,7 +159,7 @@ test('no hostile body keeps the loop of the brain busy for more than 50 ms', {
   });
   t.after(() => brain.stop());
   await brain.orchestrator.submit({ job_id: 'known', prompt: 'hi', model: 'tiny' });
-  await fuzz(t, { port: brain.port, routes: brain.routes, sample: 36 });
+  await fuzz(t, { port: brain.port, routes: brain.routes, sample: 24 });
 });
 
 /** As long as the head of a request may be. */
@@ -201,7 +201,7 @@ test('no hostile body keeps the loop of a worker busy for more than 50 ms', {
   await worker.loaded;
   // Its shutdown is left out: it would end the worker.
   const routes = executionRoutes({} as ExecutionRouteContext).filter(({ path }) => path !== '/shutdown');
-  await fuzz(t, { port: Number(new URL(worker.url).port), routes, headers: ORDER, sample: 10 });
+  await fuzz(t, { port: Number(new URL(worker.url).port), routes, headers: ORDER, sample: 7 });
 });
 
 test('no hostile body keeps the loop of a pool manager busy for more than 50 ms', {
@@ -209,5 +209,5 @@ test('no hostile body keeps the loop of a pool manager busy for more than 50 ms'
 }, async (t) => {
   const { url } = await pool(t, poolFolder(t));
   const routes = poolRoutes({} as PoolRouteContext);
-  await fuzz(t, { port: Number(new URL(url).port), routes, headers: ORDER, sample: 10 });
+  await fuzz(t, { port: Number(new URL(url).port), routes, headers: ORDER, sample: 7 });
 });

@@ -8,7 +8,7 @@ import { OrchdClient } from '../../src/client/index.ts';
 import { httpBrain } from '../fakes/http-brain.ts';
 import { FAKE_SERVER, until } from '../fakes/mcp-kit.ts';
 import { type Said, ScriptedModel } from '../fakes/scripted-model.ts';
-import { LASTING, onStores, start, within } from './flow-kit.ts';
+import { LASTING, onStores, start, tempFolder, within } from './flow-kit.ts';
 
 function folderOf(t: TestContext): string {
   const folder = fs.mkdtempSync(join(tmpdir(), 'orchd-mcp-'));
@@ -19,7 +19,7 @@ function folderOf(t: TestContext): string {
 const linesIn = (folder: string, name: string): string[] =>
   fs.existsSync(join(folder, name)) ? fs.readFileSync(join(folder, name), 'utf8').trim().split('\n') : [];
 
-const TOOLS = ['echo', 'change', 'hang', 'die'].map((tool) => `fake__${tool}`);
+const TOOLS = ['echo', 'change', 'hang', 'die', 'pattern'].map((tool) => `fake__${tool}`);
 
 const configOf = (folder: string, more: object = {}): string =>
   Object.entries({
@@ -116,6 +116,20 @@ onStores(
     assert.deepEqual(linesIn(folder, 'calls'), ['die', 'hang']);
   },
 );
+
+test('a schema of a server whose check would take for ever stops nobody', async (t) => {
+  const folder = folderOf(t);
+  const model = asks(['fake__pattern', { text: `${'a'.repeat(50)}!` }]);
+  const brain = await start(t, {
+    data: tempFolder(t),
+    config: configOf(folder),
+    backends: [model.backend()],
+  });
+  await brain.submit(RUN);
+  assert.equal(((await within(brain.wait('r'))).result as RunEnd).reply, 'done');
+  assert.deepEqual(linesIn(folder, 'calls'), ['pattern']);
+  assert.match(JSON.stringify(model.heard[0]?.tools), /\^\(a\+\)\+\$/, 'the model is told the whole schema');
+});
 
 test('a changed definition is shown and allowed over HTTP, by its hash, and the record says who has allowed it', async (t) => {
   const folder = folderOf(t);

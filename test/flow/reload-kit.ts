@@ -19,7 +19,7 @@ const RESERVATION_MS = 3_600_000;
 export interface Shown {
   readonly backends: readonly string[];
   readonly modules: readonly string[];
-  readonly schedules: readonly (readonly [name: string, everySec: number | undefined])[];
+  readonly schedules: readonly (readonly [name: string, everySec: number | undefined, setAt: number])[];
 }
 
 export interface Refused {
@@ -110,9 +110,9 @@ export class ReloadSite {
 
   /** Sends the signal, and waits for the report of the reload. */
   async hangUp(): Promise<ReloadReport> {
-    const before = (await this.reports()).length;
+    const [before] = await this.reports();
     this.server.child.kill('SIGHUP');
-    await this.until(async () => (await this.reports()).length > before);
+    await this.until(async () => (await this.reports())[0]?.at !== before?.at);
     return (await this.reports())[0] as ReloadReport;
   }
 
@@ -123,7 +123,7 @@ export class ReloadSite {
     return {
       backends: backends.map(({ name, models }) => `${name} ${(models ?? []).join()}`).sort(),
       modules: modules.map(({ name }) => name),
-      schedules: schedules.map(({ schedule, every_sec }) => [schedule, every_sec]),
+      schedules: schedules.map(({ schedule, every_sec, set_at }) => [schedule, every_sec, set_at]),
     };
   }
 

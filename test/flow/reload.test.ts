@@ -1,5 +1,6 @@
 /** Growing without the core: a gateway, a module and a schedule are added to a running server by its configuration alone. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -74,6 +75,18 @@ const WRONG: readonly (readonly [what: string, more: object, code: string, place
     'CONFIG_INVALID',
     /schedules\[0\]\.cron/,
   ],
+  [
+    'a schedule with a job that is too long',
+    { schedules: [{ name: 's', every_sec: 9, job: { type: 'echo', payload: 'x'.repeat(70_000) } }] },
+    'CONFIG_INVALID',
+    /schedules\[0\]\.job: the job is longer than 65536 characters/,
+  ],
+  [
+    'a schedule of a kind of job that only runs of agents have',
+    { schedules: [{ name: 's', every_sec: 9, job: { type: 'tool', payload: {} } }] },
+    'CONFIG_INVALID',
+    /schedules\[0\]\.job: jobs of type "tool"/,
+  ],
 ];
 
 onStores(
@@ -84,7 +97,7 @@ onStores(
     const site = new ReloadSite(t, place);
     const schedules = [{ name: 'kept', every_sec: 3600, job: ECHO_JOB }];
     await site.up({
-      schedules,
+      schedules: [...schedules, { name: 'dropped', every_sec: 3600, job: ECHO_JOB }],
       modules: [{ name: 'kept', file: site.module('kept'), interval_sec: 3600 }],
     });
     const before = await site.shown();
@@ -110,10 +123,13 @@ onStores(
     await site.post();
     const after = await site.shown();
     assert.deepEqual(after.modules, ['right']);
-    assert.deepEqual(after.schedules, [
-      ['kept', 60],
-      ['right', 1],
-    ]);
+    assert.deepEqual(
+      after.schedules.map(([name, everySec]) => [name, everySec]),
+      [
+        ['kept', 60],
+        ['right', 1],
+      ],
+    );
     assert.ok(after.backends.includes('right:s one'));
   },
 );
@@ -186,6 +202,12 @@ test('a file that is gone or cannot be read refuses a reload, and variables and 
   const { status, error } = await site.refused();
   assert.deepEqual([status, error.code], [400, 'CONFIG_INVALID']);
   assert.match(error.message, /config\.yaml" cannot be read \(ENOENT\)/);
+  execFileSync('mkfifo', [site.file]);
+  assert.match((await site.refused()).error.message, /config\.yaml" is no file, and cannot be read again/);
+  rmSync(site.file);
+  writeFileSync(site.file, '');
+  assert.match((await site.refused()).error.message, /config\.yaml" is empty/);
+  assert.deepEqual(await site.shown(), before);
   site.write({ modules: [{ name: 'other', argv: ['true'] }] });
   const report = await site.post();
   assert.deepEqual([report.outcome, report.restart_needed], ['unchanged', []]);

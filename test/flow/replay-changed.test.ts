@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Tool } from '../../src/index.ts';
 import { CountingBackend } from '../fakes/counting-backend.ts';
-import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
+import { type HttpBrain, httpBrain, refusalsOf } from '../fakes/http-brain.ts';
 import { type Said, ScriptedModel } from '../fakes/scripted-model.ts';
 import { LASTING, onStores, placed, within } from './flow-kit.ts';
 import { call, type Json, replay } from './replay-kit.ts';
@@ -206,6 +206,8 @@ describe('a replay', () => {
         assert.deepEqual([refused.status, refused.body.error.code], [410, 'RUN_GONE'], path);
       }
       assert.equal((await call(brain, 'GET', '/v2/runs/f')).status, 404, 'nothing was started');
+      const told = refusalsOf(brain).map(({ error_code, route }) => [error_code, route]);
+      assert.deepEqual(told, [['RUN_GONE', 'POST /v2/runs/:id/fork']]);
     },
   );
 });

@@ -11,24 +11,28 @@ import { DEFAULT_TENANT } from '../../src/model/records.ts';
 import { tickJobId } from '../../src/model/schedule.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { httpBrain } from '../fakes/http-brain.ts';
-import { LASTING, onStores, refusalOf, start, tempFolder } from './flow-kit.ts';
+import { LASTING, onStores, refusalOf, start, startInline, tempFolder, turns } from './flow-kit.ts';
 
 const ME = { tenant: DEFAULT_TENANT, by: 'me', source: 'api' } as const;
 const SECOND: WrittenSchedule = { every_sec: 1, overlap: 'queue', catch_up: 'all', job: { type: 'nobody' } };
+
+const DAY_MS = 86_400_000;
 
 /** Some seconds of an event loop with little else to do. */
 const MAX_TURNS = 200_000;
 
 /** A wall clock that stands still until the test moves it, a little ahead of the real one. */
 class HandClock {
+  /** Set by a test to step the wall clock alone: timers and the monotonic clock do not follow. */
   now = Math.ceil(Date.now() / 1000) * 1000 + 500;
+  #elapsed = 0;
   #timers = new Set<{ readonly at: number; readonly run: () => void }>();
 
   readonly env = {
-    clock: { now: () => this.now, monotonic: () => this.now },
+    clock: { now: () => this.now, monotonic: () => this.#elapsed },
     timers: {
       after: (ms: number, run: () => void): Cancel => {
-        const timer = { at: this.now + ms, run };
+        const timer = { at: this.#elapsed + ms, run };
         this.#timers.add(timer);
         return () => void this.#timers.delete(timer);
       },
@@ -37,15 +41,11 @@ class HandClock {
     random: { next: () => 0, hex: () => '00' },
   };
 
-  /** All timers are due, whatever this clock says. */
-  fireAll(): void {
-    for (const timer of [...this.#timers]) if (this.#timers.delete(timer)) timer.run();
-  }
-
   pass(ms: number): void {
     this.now += ms;
+    this.#elapsed += ms;
     for (const timer of [...this.#timers])
-      if (timer.at <= this.now && this.#timers.delete(timer)) timer.run();
+      if (timer.at <= this.#elapsed && this.#timers.delete(timer)) timer.run();
   }
 }
 
@@ -166,22 +166,65 @@ onStores(
     clock.pass(3000);
     await decided();
     const [before, all] = [clock.now, await jobsOf(orchestrator, 's')];
-    // The timers of a process do not follow the wall clock: they fire in their time, and find an earlier one.
     clock.now -= 10_000;
     for (let second = 0; second < 9; second++) {
       clock.pass(1000);
-      clock.fireAll();
-      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+      await turns();
     }
     assert.ok(clock.now < before);
     assert.deepEqual(await jobsOf(orchestrator, 's'), all, 'ticks that were decided are not due again');
     clock.pass(3000);
     await decided();
     clock.now += 600_000;
-    clock.fireAll();
+    // A step is followed once it has stood for a minute.
+    for (let minute = 0; minute < 3; minute++) {
+      await turns();
+      clock.pass(60_000);
+    }
     await decided();
   },
 );
+
+onStores('a clock that is a day ahead for some seconds leaves out no tick', LASTING, async (t, data) => {
+  const clock = new HandClock();
+  const orchestrator = await start(t, { data, backends: [] });
+  await orchestrator.schedules.set('s', { ...SECOND, catch_up: 'last' }, ME);
+  const { tickedTo: from } = (await orchestrator.reads.schedules.records())[0]!;
+  await ticking(t, orchestrator, clock);
+  const goOn = async (seconds: number): Promise<void> => {
+    for (let second = 0; second < seconds; second++) {
+      clock.pass(1000);
+      for (let turn = 0; turn < 3; turn++) await turns();
+    }
+  };
+  clock.pass(1000);
+  await decidedTo(orchestrator, 's', floor(clock.now));
+  clock.now += DAY_MS;
+  await goOn(20);
+  clock.now -= DAY_MS;
+  await goOn(1);
+  await decidedTo(orchestrator, 's', floor(clock.now));
+  const decided = (await orchestrator.reads.schedules.records())[0]!.tickedTo;
+  assert.ok(decided <= clock.now, 'no tick of the wrong day is decided');
+  const jobs = await jobsOf(orchestrator, 's');
+  assert.ok(jobs.every((id) => idsBetween('s', from, clock.now).includes(id)));
+});
+
+test('a schedule that is set twice in one instant of brain time ticks as it was set last', async (t) => {
+  const clock = new HandClock();
+  const still = { now: () => clock.now, monotonic: () => 0 };
+  const orchestrator = await startInline(t, {
+    data: tempFolder(t),
+    env: { ...realEnv(), clock: still },
+    backends: [],
+  });
+  await orchestrator.schedules.set('s', { ...SECOND, every_sec: 3600 }, ME);
+  await ticking(t, orchestrator, clock);
+  await orchestrator.schedules.set('s', SECOND, ME);
+  await turns();
+  clock.pass(1000);
+  await decidedTo(orchestrator, 's', floor(clock.now));
+});
 
 test('a full queue delays a tick and does not lose it; a changed schedule forgets its former ticks', async (t) => {
   const clock = new HandClock();

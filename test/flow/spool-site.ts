@@ -65,7 +65,8 @@ export class SpoolSite {
 
   async until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
     const found = await poll(env, PATIENCE, async () => ((await isSo()) ? true : undefined));
-    assert.ok(found, `it never came to pass that ${what}:\n${this.listing()}`);
+    // Listed only then: folders come and go while the spool works.
+    if (!found) assert.fail(`it never came to pass that ${what}:\n${this.listing()}`);
   }
 
   has(place: string, ...names: string[]): Promise<void> {

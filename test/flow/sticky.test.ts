@@ -1,7 +1,7 @@
 /** Conversations stay on the seats that have heard them: brain, gateway and a provider that keeps threads. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { LASTING, onStores, within } from './flow-kit.ts';
+import { LASTING, onStores, WALKED, within } from './flow-kit.ts';
 import { names, StickySite, TURNS } from './sticky-kit.ts';
 
 const CONVERSATIONS = 32;
@@ -24,7 +24,7 @@ async function metric(site: StickySite, series: string): Promise<number> {
 
 onStores(
   '[FANO-7] conversations stay on their seats, which get only what is new, and the metrics say so',
-  LASTING,
+  WALKED,
   async (t, data) => {
     const site = await new StickySite(t, data).start();
     await within(site.converse(names(CONVERSATIONS)), PATIENCE_MS);
@@ -45,7 +45,7 @@ onStores(
 
 onStores(
   '[FANO-7] conversations stay on their seats over a killed brain and a killed gateway, and no turn is lost or asked twice',
-  LASTING,
+  WALKED,
   async (t, data) => {
     const site = await new StickySite(t, data).start();
     const talks = within(site.converse(names(CONVERSATIONS)), PATIENCE_MS);

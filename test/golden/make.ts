@@ -4,7 +4,8 @@
  *
  * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa, v3 by commit 8c97ab9, each on both
  * stores from the same happenings; v4, in which a failed try has tokens, v5, which is about money, v6, which is about
- * waits and sessions, and v7, in which sessions have threads, by the commits that added them. The script is kept to show what the data hold and how they came to be. It compiles with later code, but it
+ * waits and sessions, v7, in which sessions have threads, and v8, which is about governance and what was added beside it, by
+ * the commits that added them. The script is kept to show what the data hold and how they came to be. It compiles with later code, but it
  * need not run on it any more.
  */
 import type { Backend } from '../../src/core/ports/backend.ts';
@@ -25,6 +26,7 @@ import { testMariaDb } from '../fakes/mariadb.ts';
 import { BEHAVIOURS } from './maker/behaviours.ts';
 import { dumpDatabase, stillConnect } from './maker/database.ts';
 import { ScriptedExecutor } from './maker/executor.ts';
+import { firstRules, GOVERNED_BEHAVIOURS, GOVERNED_CONFIG, GOVERNED_SEAT, secondRules } from './maker/governed.ts';
 import { firstSpending, MONEY_BEHAVIOURS, SEATS, secondSpending } from './maker/money.ts';
 import { ScriptedPools } from './maker/pools.ts';
 import { firstLife, type Stage, secondLife } from './maker/script.ts';
@@ -81,6 +83,14 @@ const RECIPES: Readonly<Record<string, Recipe>> = {
     lives: [
       { config: '', happen: firstTalks },
       { config: '', happen: secondTalks },
+    ],
+    history: (path) => new SqliteHistory(path, 'write'),
+  },
+  v8: {
+    executors: () => [new ScriptedExecutor(GOVERNED_SEAT, GOVERNED_BEHAVIOURS)],
+    lives: [
+      { config: GOVERNED_CONFIG, happen: firstRules },
+      { config: GOVERNED_CONFIG, happen: secondRules },
     ],
     history: (path) => new SqliteHistory(path, 'write'),
   },
@@ -159,7 +169,7 @@ async function makeDatabase(file: string, recipe: Recipe): Promise<void> {
 }
 
 if (import.meta.main) {
-  const [version = 'v7', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
+  const [version = 'v8', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
   const recipe = RECIPES[version];
   if (!recipe || existsSync(folder)) {
     console.error(recipe ? `${folder} exists; golden data are made once` : `nothing makes ${version}`);

@@ -61,6 +61,22 @@ function checkWaiting({ state }: EngineView, entry: JobEntry): void {
   check(live === held, `${entry.uid} is held back by the ${live} live jobs that it names`);
 }
 
+/** Consumers hold what the records say, and no more than they have slots for. */
+function checkPulled({ state }: EngineView): void {
+  const open = [...state.open.values()];
+  for (const [id, { slots }] of state.consumers.entries()) {
+    const held = open.filter((entry) => entry.open?.holder?.consumer === id);
+    check(held.length === state.pulled.held(id).size, `${id} holds what the records say`);
+    check(held.filter(({ open: each }) => usesSlot(each)).length <= slots, `${id} holds at most ${slots}`);
+  }
+  for (const { open: each, token } of open)
+    if (each?.isPulled)
+      check(
+        (each.state === 'intended') === state.pulled.waiting(each.backend).has(token),
+        `${token} waits until it is claimed`,
+      );
+}
+
 /** Everything that the indexes say follows from the records. */
 export function checkIndexes(view: EngineView): void {
   const { state, queue } = view;
@@ -93,7 +109,9 @@ export function checkIndexes(view: EngineView): void {
   check(ready === queue.waiting.batch.jobs + queue.waiting.interactive.jobs, 'ready jobs are counted');
   for (const [name, count] of open)
     check(queue.fleet.usedSlots(name) === count, `slots of ${name} are its open attempts`);
-  check(due(view).length === state.open.size, 'every open attempt has something due');
+  const pulled = [...state.open.values()].filter(({ open }) => open?.isPulled && open.state !== 'intended');
+  check(due(view).length === state.open.size - pulled.length, 'every open attempt has something due');
+  checkPulled(view);
 }
 
 export interface Story {
@@ -178,7 +196,7 @@ function replayAttempt(
  * running or had succeeded, unless that executor had lost its memory in between.
  */
 export function checkLedgers(
-  executors: readonly FakeExecutor[],
+  executors: readonly Pick<FakeExecutor, 'ledger' | 'forgets' | 'info'>[],
   stories: ReadonlyMap<string, Story>,
   restoredAt: number,
 ): void {

@@ -11,6 +11,7 @@ import { World } from '../fakes/world.ts';
 import { FOLDER, SETTINGS, SimBrain } from './brain.ts';
 import { check } from './check.ts';
 import { Clients, endOf } from './clients.ts';
+import { CONSUMER_POOL, SimConsumer } from './consumers.ts';
 import { checkCounts, checkIndexes, checkLedgers, checkNotBefore, replay } from './invariants.ts';
 import { checkGates, checkSettled, LIMITS, PRICES } from './money-rules.ts';
 import { answer, readChanges } from './read-changes.ts';
@@ -24,6 +25,8 @@ export interface Outcome {
   readonly powerCuts: number;
   readonly jobs: number;
   readonly runs: number;
+  /** Runs of consumers. */
+  readonly claimed?: number;
   readonly faults: Readonly<Record<string, number>>;
 }
 
@@ -33,6 +36,8 @@ const STEPS_MS = [40_000, 200_000, 7_200_000, 20 * 86_400_000];
 const KEEPS_FOLDERS_EVERY = 5;
 /** One world in this many has limits and prices. */
 const LIMITED_EVERY = 2;
+/** One world in this many has consumers beside its executors. */
+const CONSUMERS_EVERY = 3;
 const LIMITED = { ...SETTINGS, engine: { ...SETTINGS.engine, limits: LIMITS, prices: PRICES } };
 /** The share of worlds in which a backup is restored. */
 const RESTORES = 0.3;
@@ -43,6 +48,7 @@ class Simulation {
   readonly world: World;
   readonly disk: SimDisk;
   readonly executors: FakeExecutor[];
+  readonly consumers: SimConsumer[] = [];
   readonly brain: SimBrain;
   readonly clients: Clients;
   readonly faults: Record<string, number> = {};
@@ -68,6 +74,10 @@ class Simulation {
       seed % LIMITED_EVERY === 0 ? LIMITED : SETTINGS,
     );
     this.clients = new Clients(this.world, this.brain);
+    if (seed % CONSUMERS_EVERY !== 0) return;
+    const consumers = 1 + this.world.random.int(3);
+    for (let at = 0; at < consumers; at++)
+      this.consumers.push(new SimConsumer(this.world, this.brain, `consumer-${at}`));
   }
 
   #executor(at: number): FakeExecutor {
@@ -101,6 +111,7 @@ class Simulation {
   async run(): Promise<void> {
     const { random } = this.world;
     this.brain.supervise();
+    for (const consumer of this.consumers) consumer.begin();
     const jobs = 10 + random.int(40);
     for (let number = 0; number < jobs; number++) this.clients.plan(random.between(0, FAULTY_MS), number);
     this.#planFaults();
@@ -141,7 +152,14 @@ class Simulation {
     plan('lost-executions', 2, () => world.random.pick(this.executors).loseRunning());
     plan('partition', 2, () => this.#partition());
     plan('clock-step', 2, () => this.#stepClock());
-    if (world.random.chance(RESTORES)) plan('restore', 1, () => this.#restoreLater());
+    plan('consumer-stalls', 2, () => this.#someConsumer()?.stall());
+    plan('consumer-dies', 2, () => this.#someConsumer()?.die());
+    if (this.consumers.length === 0 && world.random.chance(RESTORES))
+      plan('restore', 1, () => this.#restoreLater());
+  }
+
+  #someConsumer(): SimConsumer | undefined {
+    return this.consumers.length > 0 ? this.world.random.pick(this.consumers) : undefined;
   }
 
   /** Makes a backup of the store, which somebody restores later: executors then know more than the store. */
@@ -208,6 +226,7 @@ class Simulation {
       const { resultText, waits } = executor.script;
       executor.script = { workMs: [1, 50], ...(resultText && { resultText }), ...(waits && { waits }) };
     }
+    for (const consumer of this.consumers) consumer.heal();
     const operate = (): void => {
       void this.#settleUnknown();
       this.world.after(1000, operate);
@@ -223,6 +242,10 @@ class Simulation {
     for (const executor of this.executors) executor.endOthers(owner);
     for (const entry of engineOf(brain).state.jobs.values()) {
       const { open, job } = entry;
+      if (job.state === 'stale' && open?.backend === CONSUMER_POOL && this.#isOver(entry.token)) {
+        await brain.resolve(entry.ask.id, { as: 'retry' }).catch(() => undefined);
+        continue;
+      }
       const executor = this.executors.find(({ info }) => info.name === open?.backend);
       // A careful one: as long as the executor can still answer, nobody decides in its place.
       if (job.state !== 'stale' || !open || !executor) continue;
@@ -231,6 +254,11 @@ class Simulation {
       const as = this.world.random.chance(0.5) ? 'retry' : 'failed';
       await brain.resolve(entry.ask.id, { as }).catch(() => undefined);
     }
+  }
+
+  /** Nobody runs it any more, and nobody will report it: a person may decide. */
+  #isOver(token: string): boolean {
+    return this.consumers.every((consumer) => !consumer.isBusyWith(token));
   }
 
   async #runChecked(done: () => boolean, limitMs: number): Promise<boolean> {
@@ -310,7 +338,7 @@ class Simulation {
         );
       }
     }
-    checkLedgers(this.executors, stories, this.#restoredAt);
+    checkLedgers([...this.executors, ...this.consumers], stories, this.#restoredAt);
     if (!this.#clockWasBelieved && !this.brain.bootedWrong)
       checkNotBefore(this.executors, this.clients.told, this.#restoredAt);
   }
@@ -320,7 +348,7 @@ export async function simulate(seed: number): Promise<Outcome> {
   const simulation = new Simulation(seed);
   await simulation.run();
   await simulation.checkEnd();
-  const { world, brain, clients, executors, faults, powerCuts } = simulation;
+  const { world, brain, clients, executors, consumers, faults, powerCuts } = simulation;
   return {
     seed,
     events: world.events,
@@ -328,7 +356,8 @@ export async function simulate(seed: number): Promise<Outcome> {
     crashes: brain.crashes,
     powerCuts,
     jobs: clients.told.size,
-    runs: executors.reduce((sum, { ledger }) => sum + ledger.length, 0),
+    runs: [...executors, ...consumers].reduce((sum, { ledger }) => sum + ledger.length, 0),
+    claimed: consumers.reduce((sum, { ledger }) => sum + ledger.length, 0),
     faults,
   };
 }

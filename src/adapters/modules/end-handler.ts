@@ -119,7 +119,7 @@ class FileHandler extends HandlerProcess implements EndHandler {
       const first = await this.#next(child);
       if (first?.handles !== true) {
         if (first?.handles !== false) return this.#lost(child);
-        await child.ended;
+        await this.rest();
         return { is: 'none' };
       }
     }
@@ -134,15 +134,16 @@ class FileHandler extends HandlerProcess implements EndHandler {
 
   async rest(): Promise<void> {
     const { child } = this;
-    this.child = undefined;
     this.#answers = undefined;
     if (!child) return;
     child.input.end();
+    // Until it has ended, a stop can still kill it: what `handle` has left running may keep it busy.
     await this.inTime(
       child,
       child.ended.then(() => true),
     );
     await child.ended;
+    this.child = undefined;
   }
 
   async #next(child: ModuleProcess): Promise<HostAnswer | undefined> {

@@ -2,6 +2,15 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { type ModuleSite, moduleSite, until } from '../../../test/fakes/module-kit.ts';
+import { within } from '../../../test/flow/flow-kit.ts';
+import { stableHash } from '../../kit/hash.ts';
+import { processesBy } from '../../kit/process/identity.ts';
+
+/** The living processes of a module. */
+const processesOf = ({ folder }: ModuleSite, name: string): number =>
+  [...processesBy('ORCHD_MODULE')].filter(
+    ([mark, pids]) => mark.startsWith(`${stableHash(folder).slice(0, 16)}/${name}/`) && pids.length > 0,
+  ).length;
 
 const keysIn = (path: string): string[] =>
   existsSync(path)
@@ -102,6 +111,36 @@ test('an end that cannot be handled is tried again, and the others go first', as
   assert.deepEqual([handle_error, pending], [undefined, 0]);
 });
 
+/** Timers of which those of more than five seconds never fire. */
+function withoutLongPauses({ timers, ...env }: ModuleSite['env']): ModuleSite['env'] {
+  const after: typeof timers.after = (ms, run) => (ms > 5000 ? () => undefined : timers.after(ms, run));
+  return { ...env, timers: { after, soon: (run) => timers.soon(run) } };
+}
+
+test('an end that always fails keeps no later end waiting', async (t) => {
+  const site = moduleSite(t);
+  // The pause after its fourth call lasts for ever.
+  site.env = withoutLongPauses(site.env);
+  const source = counted(
+    site,
+    1,
+    `if (job.key === 'k0') { appendFileSync(${JSON.stringify(site.path('failed'))}, 'x\\n'); throw new Error('never'); }`,
+  );
+  await site.start(site.file('poisoned', source));
+  await until(() => keysIn(site.path('failed')).length >= 4);
+  for (let n = 1; n <= 5; n++) {
+    await site.orchestrator.submit({
+      job_id: `later-${n}`,
+      key: `later-${n}`,
+      type: 'work',
+      payload: n,
+      tags: { module: 'poisoned' },
+    });
+    await until(() => keysIn(site.path('handled')).length === n);
+  }
+  assert.ok(keysIn(site.path('failed')).length < 10, 'and is not called again for each of them');
+});
+
 test('a handle that hangs, dies or prints harms no other job', async (t) => {
   const site = moduleSite(t);
   const once = (name: string, act: string): string =>
@@ -129,4 +168,24 @@ test('handle_argv of a command gets the end on standard input, until it returns 
   assert.deepEqual(more, []);
   const { key, state, result } = JSON.parse(line) as { key: string; state: string; result: unknown };
   assert.deepEqual([key, state, result], ['c', 'succeeded', { of: 'p' }]);
+});
+
+test('what handle has left running does not hold up a stop, and ends with the time of the module', async (t) => {
+  const site = moduleSite(t);
+  // It blocks its process as soon as handle has returned.
+  const spin = 'setTimeout(() => { while (true); }, 0);';
+  await site.start(site.file('spins', counted(site, 1, spin), { timeout_sec: 86_400 }));
+  await until(() => site.view('spins').handled === 1);
+  await within(site.modules.stop());
+  assert.equal(processesOf(site, 'spins'), 0);
+});
+
+test('a file without handle that keeps its process busy is ended after its time', async (t) => {
+  const site = moduleSite(t);
+  const source = `import { writeFileSync } from 'node:fs';
+export const scan = () => [{ key: 'k', type: 'work', payload: 1 }];
+if (process.argv[2] === 'handle') { writeFileSync(${JSON.stringify(site.path('loaded'))}, ''); setTimeout(() => { while (true); }, 0); }`;
+  await site.start(site.file('busy', source, { timeout_sec: 5 }));
+  await until(() => existsSync(site.path('loaded')));
+  await until(() => processesOf(site, 'busy') === 0);
 });

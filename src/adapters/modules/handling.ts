@@ -26,9 +26,14 @@ export class Handling {
   readonly #handler: EndHandler;
   /** Job ids by admission number. */
   readonly #pending = new Map<number, string>();
+  /** Those of `pending` whose last call has failed: they are called again after the others. */
+  readonly #failedOnce = new Set<number>();
   #mark: HandledMark | undefined;
   /** Whether jobs may have ended that are not in `pending`. */
   #isBehind = true;
+  /** Whether the last thing done about ends that are not in `pending` was to look for them. */
+  #hasLooked = false;
+  #isCatchingUp = false;
   /** Whether an end waits for room in the mark. */
   #hasPassedOver = false;
   #wake: () => void = () => undefined;
@@ -75,9 +80,11 @@ export class Handling {
   /** Called within each commit. */
   #ended(uid: string): void {
     const { reads } = this.#parts.orchestrator;
-    if (reads.spec(uid)?.tags?.[MODULE_TAG] !== this.#settings.name) return;
+    const spec = reads.spec(uid);
+    if (spec?.tags?.[MODULE_TAG] !== this.#settings.name) return;
+    // Jobs of modules are of the default tenant, whose uids are the ids; others have their tenant before a `~`.
+    if (uid.includes('~')) return;
     const n = reads.admission(uid);
-    // The uid of a job of the default tenant is its id; jobs of modules are of that tenant.
     if (n !== undefined) this.#later(n, uid);
     this.#wake();
   }
@@ -90,24 +97,44 @@ export class Handling {
   /** False if the module has no `handle`. */
   async #step(): Promise<boolean> {
     const mark = await this.#openMark();
-    const [first] = this.#pending;
-    if (first) {
-      this.#pending.delete(first[0]);
-      return this.#handle(mark, ...first);
-    }
-    if (this.#isBehind) {
-      this.#isBehind = false;
-      this.#hasPassedOver = false;
-      for await (const { n, jobId } of mark.unhandled()) {
-        if (this.#signal.aborted) return true;
-        this.#pending.delete(n);
-        if (!(await this.#handle(mark, n, jobId))) return false;
-      }
-      if (this.#hasPassedOver) await this.#failed(noRoom());
-      return true;
-    }
+    const fresh = this.#fresh();
+    if (fresh) return this.#take(mark, fresh);
+    // Ends that have failed come last, and take turns with a look for others: neither keeps the other waiting for ever.
+    const [failed] = this.#pending;
+    if (this.#isBehind && !(failed && this.#hasLooked)) return this.#catchUp(mark);
+    this.#hasLooked = false;
+    if (failed) return this.#take(mark, failed);
     await this.#handler.rest();
     await this.#somethingEnded();
+    return true;
+  }
+
+  #take(mark: HandledMark, [n, jobId]: readonly [n: number, jobId: string]): Promise<boolean> {
+    this.#pending.delete(n);
+    return this.#handle(mark, n, jobId);
+  }
+
+  /** The next end whose handling has not failed. */
+  #fresh(): readonly [n: number, jobId: string] | undefined {
+    for (const each of this.#pending) if (!this.#failedOnce.has(each[0])) return each;
+    return undefined;
+  }
+
+  /** Handles the ends that only the history knows. */
+  async #catchUp(mark: HandledMark): Promise<boolean> {
+    this.#isBehind = false;
+    this.#hasPassedOver = false;
+    this.#hasLooked = true;
+    this.#isCatchingUp = true;
+    try {
+      for await (const { n, jobId } of mark.unhandled()) {
+        if (this.#signal.aborted) return true;
+        if (!this.#pending.has(n) && !(await this.#handle(mark, n, jobId))) return false;
+      }
+    } finally {
+      this.#isCatchingUp = false;
+    }
+    if (this.#hasPassedOver) await this.#failed(noRoom());
     return true;
   }
 
@@ -138,17 +165,21 @@ export class Handling {
       this.#hasPassedOver = true;
       return true;
     }
-    const outcome = await this.#call(jobId);
+    const outcome = await this.#call(jobId).catch(
+      (error): HandleOutcome => ({ is: 'failed', why: toOrchdError(error) }),
+    );
     if (outcome.is === 'none') return false;
     if (this.#signal.aborted && outcome.is === 'failed') return true;
     this.#parts.observer.handled(this.#settings.name, outcome.is === 'handled' ? 'ok' : 'failed');
     if (outcome.is === 'failed') {
       this.#later(n, jobId);
+      if (this.#pending.has(n)) this.#failedOnce.add(n);
       const { code, message } = outcome.why;
       await this.#failed(new OrchdError(code, `job ${jobId}: ${message}`));
       return true;
     }
     this.#failures = 0;
+    this.#failedOnce.delete(n);
     this.problem = undefined;
     await mark.add(n);
     this.handled++;
@@ -180,6 +211,14 @@ export class Handling {
     if (this.#failures++ === 0)
       logger.warn('a module did not handle the end of a job', { actor: this.#settings.name });
     this.problem = problem;
-    await pause(env.timers, backoffMs(RETRY, this.#failures, env.random.next()), this.#signal);
+    const delayMs = backoffMs(RETRY, this.#failures, env.random.next());
+    const restMs = Math.max(0, delayMs - RETRY.baseDelayMs);
+    await pause(env.timers, delayMs - restMs, this.#signal);
+    // An end that has not failed does not wait for those that have.
+    const isFresh = new AbortController();
+    this.#wake = () => isFresh.abort();
+    if (this.#isCatchingUp || this.#fresh()) isFresh.abort();
+    await pause(env.timers, restMs, AbortSignal.any([this.#signal, isFresh.signal]));
+    this.#wake = () => undefined;
   }
 }

@@ -2,15 +2,17 @@
  * One process of a module: a scan, or the handling of ends. It leads a process group and carries a mark in its
  * environment, so that whatever it starts is found and ended with it, in other groups too.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { setPriority } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import type { Env } from '../../kit/env/env.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
-import { identityOf, type ProcessIdentity, signal } from '../../kit/process/identity.ts';
+import { identityOf, type ProcessIdentity, processesBy, signal } from '../../kit/process/identity.ts';
 import { endMarked, type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
+import { withPipes } from '../../kit/process/piped.ts';
 import { within } from '../../kit/within.ts';
 import { OrchdError } from '../../model/errors.ts';
+import type { ModuleParts } from './parts.ts';
 import type { ModuleSettings } from './settings.ts';
 
 /** Enough for the message of V8 about memory, which a long native stack follows. */
@@ -26,11 +28,19 @@ const NICENESS = 5;
 export const tooLate = (what: string, timeoutMs: number): OrchdError =>
   new OrchdError('MODULE_TIMEOUT', `${what} took longer than ${timeoutMs / 1000} s (timeout_sec)`);
 
+const VARIABLE = 'ORCHD_MODULE';
+
 /** The mark of a module's processes; `scope` is different for each data folder of a machine. */
 export const moduleMark = (scope: string, name: string, what: 'scan' | 'handle'): Mark => ({
-  variable: 'ORCHD_MODULE',
+  variable: VARIABLE,
   value: `${scope}/${name}/${what}`,
 });
+
+/** Ends what a brain that was killed has left behind, also of modules that are not configured any more. */
+export async function endLeftModules({ env, scope }: Pick<ModuleParts, 'env' | 'scope'>): Promise<void> {
+  const left = [...processesBy(VARIABLE).keys()].filter((value) => value.startsWith(`${scope}/`));
+  await Promise.all(left.map((value) => endMarked(env, { variable: VARIABLE, value })));
+}
 
 type Streams = readonly [stdin: Writable, stdout: Readable, stderr: Readable, channel: Readable];
 
@@ -52,9 +62,8 @@ export class ModuleProcess {
   constructor(env: Env, settings: ModuleSettings, argv: readonly string[], mark: Mark) {
     this.#env = env;
     this.#mark = mark;
-    const [program = '', ...args] = argv;
     const isFile = settings.kind === 'file';
-    const child = spawn(program, args, {
+    const child = started(argv, {
       cwd: settings.cwd,
       env: { ...plainEnvironment(), ...settings.env, ...markVariable(mark) },
       detached: true,
@@ -108,15 +117,25 @@ export class ModuleProcess {
 
   #exit(): Promise<string> {
     return new Promise((resolve) => {
-      this.#child.once('error', (error: NodeJS.ErrnoException) =>
-        resolve(`it cannot be started (${error.code ?? error.message})`),
-      );
+      this.#child.once('error', (error: NodeJS.ErrnoException) => resolve(cannotStart(error)));
       this.#child.once('exit', (code, name) =>
         resolve(code === 0 ? 'ok' : `it ended with ${code === null ? name : `status ${code}`}`),
       );
     });
   }
 }
+
+/** Throws MODULE_FAILED where the system cannot even try, such as for want of file descriptors. */
+function started([program = '', ...args]: readonly string[], options: SpawnOptions): ChildProcess {
+  try {
+    return withPipes(spawn(program, args, options));
+  } catch (error) {
+    throw new OrchdError('MODULE_FAILED', cannotStart(error as NodeJS.ErrnoException), {}, { cause: error });
+  }
+}
+
+const cannotStart = ({ code, message }: NodeJS.ErrnoException): string =>
+  `it cannot be started (${code ?? message})`;
 
 function lowerPriority(pid: number): void {
   try {

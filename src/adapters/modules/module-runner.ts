@@ -1,12 +1,10 @@
 /** One module: scans it at its interval, after failures later and later, and has the ends of its jobs handled. */
 import { backoffMs } from '../../kit/backoff.ts';
 import { pause } from '../../kit/pause.ts';
-import { endMarked } from '../../kit/process/marked.ts';
 import { Service } from '../../kit/service.ts';
 import { type OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { ModuleView } from '../../model/http/modules.ts';
 import { Handling } from './handling.ts';
-import { moduleMark } from './module-process.ts';
 import { type ModuleParts, RETRY } from './parts.ts';
 import { Scan, type ScanResult } from './scan.ts';
 import { OUTCOMES, ScanCounts } from './scan-counts.ts';
@@ -81,18 +79,11 @@ export class ModuleRunner extends Service {
   }
 
   protected async onStart(): Promise<void> {
-    this.#running = this.#run();
+    this.#running = Promise.all([this.#scanAlways(), this.#handling.run()]);
   }
 
   protected async onStop(): Promise<void> {
     await this.#running;
-  }
-
-  async #run(): Promise<void> {
-    const { env, scope } = this.#parts;
-    // A brain that was killed has left them behind.
-    for (const what of ['scan', 'handle'] as const) await endMarked(env, moduleMark(scope, this.name, what));
-    await Promise.all([this.#scanAlways(), this.#handling.run()]);
   }
 
   async #scanAlways(): Promise<void> {

@@ -140,7 +140,8 @@ test('garbage and very long output harm nothing else, and the first bad line is 
       `head -c ${PRINTED_MB}000000 /dev/zero | tr '\\0' x; echo; echo '{"key":"after","type":"work"}'; head -c 3000000 /dev/zero | tr '\\0' '\\n'`,
       { timeout_sec: 3600 },
     ),
-    site.shell('much', `yes ${'x'.repeat(999)} | head -n ${PRINTED_MB}000`, { timeout_sec: 3600 }),
+    site.shell('much', `yes ${'x'.repeat(999)} | head -n 5000`, { timeout_sec: 3600 }),
+    site.shell('endless', 'yes x', { timeout_sec: 3600 }),
     site.file(
       'refused',
       `export const scan = () => [{ key: 'x', type: 'nobody-runs-this' }, { key: 'y', tags: 1 }];`,
@@ -153,7 +154,10 @@ test('garbage and very long output harm nothing else, and the first bad line is 
   const long = await site.scanned('long', 1, 3000 * PRINTED_MB);
   assert.equal(long.last_error_code, 'TOO_LARGE');
   const much = await site.scanned('much', 1, 3000 * PRINTED_MB);
-  assert.deepEqual([much.proposals.garbage, much.state], [1000 * PRINTED_MB, 'idle']);
+  assert.deepEqual([much.proposals.garbage, much.state], [5000, 'idle']);
+  const endless = await site.scanned('endless');
+  assert.deepEqual([endless.state, endless.last_error_code], ['failing', 'MODULE_FAILED']);
+  assert.match(endless.last_error ?? '', /^more than 10000 lines are no proposals; line 1 is no proposal/);
   assert.deepEqual([long.proposals.accepted, long.proposals.garbage], [1, 1]);
   assert.match(long.last_error ?? '', /^line 1 is no proposal: it is longer than 1048576 bytes/);
   const refused = await site.scanned('refused');

@@ -4,6 +4,7 @@ import { stableHash } from '../../kit/hash.ts';
 import { Service } from '../../kit/service.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ModuleView } from '../../model/http/modules.ts';
+import { endLeftModules } from './module-process.ts';
 import { ModuleRunner } from './module-runner.ts';
 import type { ModuleParts } from './parts.ts';
 import type { ModuleSettings } from './settings.ts';
@@ -50,10 +51,15 @@ export class Modules extends Service {
     const ended = [...before.values()].filter((runner) => !isKept(runner));
     await Promise.all(ended.map((runner) => runner.stop()));
     this.#runners = next;
-    await this.onStart();
+    await this.#startAll();
   }
 
   protected async onStart(): Promise<void> {
+    await endLeftModules(this.#parts);
+    await this.#startAll();
+  }
+
+  async #startAll(): Promise<void> {
     for (const runner of this.#runners.values()) if (!this.stopSignal.aborted) await runner.start();
   }
 

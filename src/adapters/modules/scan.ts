@@ -16,6 +16,8 @@ import type { ModuleSettings } from './settings.ts';
 
 const MAX_LINE_BYTES = 2 ** 20;
 const MAX_BULK = 500;
+/** A scan with more unreadable lines is ended: reading them costs the brain time, and nothing useful comes any more. */
+const MAX_GARBAGE = 10_000;
 
 /** The brain cannot take more now: the scan ends, and the next one proposes the rest again. */
 const TRY_LATER: ReadonlySet<ErrorCode> = new Set([
@@ -96,6 +98,11 @@ export class Scan {
         if (proposal) proposals.push(proposal);
       }
       if (proposals.length > 0) await this.#submit(proposals, isLarge);
+      if (this.counts.garbage > MAX_GARBAGE)
+        throw new OrchdError(
+          'MODULE_FAILED',
+          `more than ${MAX_GARBAGE} lines are no proposals; ${this.#problem?.message}`,
+        );
     }
   }
 

@@ -2,6 +2,7 @@
 import { tickProblem } from '../../kit/ticks.ts';
 import { OrchdError } from '../../model/errors.ts';
 import type { ConfiguredSchedule } from '../../model/http/schedules.ts';
+import { MAX_REQUEST_CHARS } from '../../model/schedule.ts';
 import { checkRequest } from '../../runtime/prepare.ts';
 import { scheduleSpec } from '../../runtime/schedule-view.ts';
 
@@ -12,11 +13,11 @@ export function checkSchedules(schedules: readonly ConfiguredSchedule[], now: nu
     const path = `schedules[${at}]`;
     if (names.has(name)) throw invalid(`${path}.name`, `there are two schedules "${name}"`);
     names.add(name);
-    const problem = tickProblem(
-      named(path, () => scheduleSpec(written)),
-      now,
-    );
+    const spec = named(path, () => scheduleSpec(written));
+    const problem = tickProblem(spec, now);
     if (problem) throw invalid(`${path}.${problem.field}`, problem.message);
+    if (spec.request.length > MAX_REQUEST_CHARS)
+      throw invalid(`${path}.job`, `the job is longer than ${MAX_REQUEST_CHARS} characters`);
     named(`${path}.job`, () => checkRequest(written.job));
   }
 }

@@ -4,7 +4,9 @@
  *
  * T1  Of one schedule one tick is decided at a time, in order.
  * T2  At most MAX_AT_ONCE schedules are at work at a time; the others wait in the order in which they are due.
- * T3  The wall clock may be set: no timer runs for longer than MAX_SLEEP_MS before the clock is read again.
+ * T3  The wall clock may be set: no timer runs for longer than MAX_SLEEP_MS before the clock is read again. A step of more
+ *     than a minute is believed only once it has stood for a minute (docs/decisions/0023): ticks that a clock which was
+ *     wrong for a moment seemed to call for would leave out the real ones until then.
  */
 import { type BackoffPolicy, backoffMs } from '../../kit/backoff.ts';
 import type { Cancel, Env } from '../../kit/env/env.ts';
@@ -16,6 +18,7 @@ import { Ticks } from '../../kit/ticks.ts';
 import { OrchdError } from '../../model/errors.ts';
 import { scoped } from '../../model/records.ts';
 import type { ScheduleRecord } from '../../model/schedule.ts';
+import { BrainClock } from '../../runtime/brain-clock.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import { dueTicks } from './due.ts';
 
@@ -28,9 +31,7 @@ const RETRY: BackoffPolicy = { baseDelayMs: 1000, maxDelayMs: 60_000, jitter: 0.
 
 interface Planned {
   readonly id: string;
-  /** `setAt` of the record that the pattern is of. */
-  setAt: number;
-  pattern: Ticks;
+  readonly pattern: Ticks;
   /** When it is looked at next. */
   at: number;
   failures: number;
@@ -52,6 +53,7 @@ export interface ScheduleTickerParts {
 
 export class ScheduleTicker extends Service {
   readonly #parts: ScheduleTickerParts;
+  readonly #clock: BrainClock;
   readonly #planned = new Map<string, Planned>();
   readonly #due = new IndexedHeap<Planned>((a, b) => a.at < b.at, POSITION);
   readonly #atWork = new Map<string, Promise<void>>();
@@ -63,6 +65,7 @@ export class ScheduleTicker extends Service {
   constructor(parts: ScheduleTickerParts) {
     super();
     this.#parts = parts;
+    this.#clock = new BrainClock(parts.env.clock);
   }
 
   protected async onStart(): Promise<void> {
@@ -103,12 +106,11 @@ export class ScheduleTicker extends Service {
   #plan(record: ScheduleRecord): void {
     const id = scoped(record.tenant, record.name);
     const known = this.#planned.get(id);
-    const { setAt, tickedTo } = record;
-    const pattern = known?.setAt === setAt ? known.pattern : new Ticks(record);
-    const at = pattern.after(tickedTo);
+    const pattern = known?.pattern.isOf(record) ? known.pattern : new Ticks(record);
+    const at = pattern.after(record.tickedTo);
     if (known) this.#due.remove(known);
     if (at === undefined) return void this.#planned.delete(id);
-    const planned: Planned = { id, setAt, pattern, at, failures: 0, position: -1 };
+    const planned: Planned = { id, pattern, at, failures: 0, position: -1 };
     this.#planned.set(id, planned);
     this.#due.push(planned);
   }
@@ -128,7 +130,7 @@ export class ScheduleTicker extends Service {
     for (let next = this.#due.peek(); next; next = this.#due.peek()) {
       // T2: whoever ends wakes again.
       if (this.#atWork.size >= MAX_AT_ONCE) return;
-      const waitMs = next.at - env.clock.now();
+      const waitMs = next.at - this.#clock.now();
       if (waitMs > 0) {
         this.#timer = env.timers.after(Math.min(waitMs, MAX_SLEEP_MS), () => this.#wake());
         return;
@@ -150,11 +152,13 @@ export class ScheduleTicker extends Service {
 
   /** T1. */
   async #decide(planned: Planned): Promise<void> {
-    const { orchestrator, env } = this.#parts;
+    const { orchestrator } = this.#parts;
     try {
       const record = await orchestrator.reads.schedules.record(planned.id);
-      if (!record || record.setAt !== planned.setAt) return void this.#changed.add(planned.id);
-      const { ticks, hasMissed, upTo, next } = dueTicks(record, planned.pattern, env.clock.now());
+      if (!record || !planned.pattern.isOf(record)) return void this.#changed.add(planned.id);
+      // Many are due together after a pause, and finding the missed ticks of one may take a while.
+      await ownTurns(this.#parts.env.timers).next();
+      const { ticks, hasMissed, upTo, next } = dueTicks(record, planned.pattern, this.#clock.now());
       if (ticks.length === 0 && upTo !== undefined)
         await orchestrator.schedules.tick(record, { at: upTo, missed: 1, isMissed: true });
       for (const [nth, at] of ticks.entries()) {
@@ -185,6 +189,6 @@ export class ScheduleTicker extends Service {
       error_code: code,
       duration_ms: Math.round(delayMs),
     });
-    this.#again(planned, env.clock.now() + delayMs);
+    this.#again(planned, this.#clock.now() + delayMs);
   }
 }

@@ -6,7 +6,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { httpBrain } from '../../../test/fakes/http-brain.ts';
 import { FAKE_SERVER, mcpKit, resultIn, until } from '../../../test/fakes/mcp-kit.ts';
+import { MAIN } from '../../../test/flow/cli-process.ts';
 import { processesWith } from '../../kit/process/identity.ts';
 
 const PACKAGES = join(import.meta.dirname, '../../../node_modules/@modelcontextprotocol');
@@ -85,3 +87,19 @@ function statusOf(pid: number): string {
     return 'State: Z';
   }
 }
+
+for (const transport of ['stdio', 'http'])
+  test(`the server of another orchd is used over ${transport}, in the current protocol`, async (t) => {
+    const brain = await httpBrain({ config: 'agents: [{name: clerk, model: m}]' });
+    t.after(() => brain.stop());
+    const config =
+      transport === 'http'
+        ? { command: undefined, url: `${brain.url}/mcp` }
+        : { command: [process.execPath, MAIN, 'mcp', '--url', brain.url] };
+    const kit = await mcpKit(t, { config: config as never });
+    const said = resultIn(await kit.call('list_agents'));
+    assert.equal(said.ok, true, said.text);
+    assert.match(said.text, /clerk/);
+    const [server] = await kit.servers.view();
+    assert.equal(server?.protocol, '2026-07-28');
+  });

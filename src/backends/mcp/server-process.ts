@@ -12,6 +12,7 @@ import type { Env } from '../../kit/env/env.ts';
 import { plainEnvironment } from '../../kit/process/environment.ts';
 import { identityOf, signal } from '../../kit/process/identity.ts';
 import { type Mark, markVariable, signalMarked } from '../../kit/process/marked.ts';
+import { withPipes } from '../../kit/process/piped.ts';
 import { within } from '../../kit/within.ts';
 
 /** P1. The shell then becomes the server itself, so that the pid and the exit code are the server's. */
@@ -54,7 +55,7 @@ export class ServerProcess {
     this.#env = env;
     this.#mark = mark;
     const { PATH = '', LANG } = plainEnvironment();
-    const child = spawn('/bin/sh', ['-c', SCRIPT, 'sh', ...argv], {
+    const started = spawn('/bin/sh', ['-c', SCRIPT, 'sh', ...argv], {
       cwd,
       env: {
         PATH,
@@ -68,12 +69,14 @@ export class ServerProcess {
       shell: false,
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
     });
+    const child = withPipes(started);
     this.#child = child;
     this.pid = child.pid;
     for (const stream of child.stdio) stream?.on('error', () => undefined);
-    this.input = child.stdin;
-    this.output = child.stdout;
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    const [stdin, stdout, stderr] = child.stdio as unknown as [Writable, Readable, Readable];
+    this.input = stdin;
+    this.output = stdout;
+    stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#tail = (this.#tail + text).slice(-MAX_TAIL_CHARS);
     });
     this.ended = this.#end();

@@ -18,12 +18,12 @@ const options = {
   role: {
     type: 'string',
     choices: ROLES,
-    help: 'what it permits; each includes those before it, but pool: it only registers pools',
+    help: 'what it permits; the last two are for programs',
   },
   tenant: {
     type: 'string',
     value: 'TENANT',
-    help: 'the tenant whose things the token reaches; by default "default", the operator',
+    help: 'the tenant that it belongs to; by default "default", that of the operator',
   },
   ...GRANT_OPTIONS,
   ...DATA_OPTIONS,
@@ -72,8 +72,9 @@ async function create(args: CliArguments, terminal: Terminal): Promise<number> {
   if (tenant !== undefined && !new RegExp(TENANT).test(tenant)) {
     throw new UsageError(`"${tenant}" cannot be a tenant: use small letters, digits, - and _ only.`);
   }
-  if (role === 'pool' && tenant !== undefined && tenant !== DEFAULT_TENANT)
-    throw new UsageError('pools are shared by all tenants: leave --tenant out.');
+  const isForPrograms = role === 'pool' || role === 'consumer';
+  if (isForPrograms && tenant !== undefined && tenant !== DEFAULT_TENANT)
+    throw new UsageError(`${role}s are shared by all tenants: leave --tenant out.`);
   const env = realEnv();
   const store = await storeOf(args);
   const made = makeToken(env.random, env.clock.now(), name, role, tenant, grantOf(args));

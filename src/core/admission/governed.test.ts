@@ -4,6 +4,7 @@ import {
   EngineKit,
   type Fields,
   submission as kitSubmission,
+  SETTINGS,
   SUCCESS,
 } from '../../../test/fakes/engine-kit.ts';
 import { causeText } from '../../model/causes.ts';
@@ -15,6 +16,8 @@ import {
   MODES,
   type Mode,
 } from '../../model/governance.ts';
+import { Engine } from '../engine/engine.ts';
+import { Restore } from '../restore.ts';
 import { explain } from '../scheduling/explain.ts';
 
 /** The types of runs are run only by a backend that says so. */
@@ -30,6 +33,19 @@ const order = (kit: EngineKit, mode: Mode, isPerson = true): GovernanceRecord | 
   kit.step({ type: 'mode', order: { mode, by: 'ann', why: 'a test', isPerson } }).reply as
     | GovernanceRecord
     | OrchdError;
+
+/** A later brain with the records of an earlier one. */
+function reopened(before: EngineKit, policy: Partial<GovernancePolicy>): EngineKit {
+  const governance = { ...DEFAULT_POLICY, ...policy };
+  const engine = new Engine({ settings: { ...SETTINGS, governance }, random: () => 0 });
+  const kit = new EngineKit({}, () => 0, engine);
+  kit.now = before.now;
+  const restore = new Restore(engine.state, kit.now);
+  for (const [at, { change }] of before.log.entries()) restore.change(change, at + 1);
+  restore.finish({ seq: before.engine.state.seq, at: kit.now, indexedUpTo: 0 });
+  kit.step({ type: 'open', owner: 'kit' });
+  return kit;
+}
 
 const setMode = (kit: EngineKit, mode: Mode): void =>
   assert.ok(!(order(kit, mode) instanceof OrchdError), `to ${mode}`);
@@ -168,6 +184,43 @@ describe('[ADR-7] the limits of a mode', () => {
     assert.equal(kit.state('j3'), 'claimed');
   });
 
+  test('go on in a later brain: the starts of this minute count there too, and no longer', () => {
+    const kit = governed({ modes });
+    setMode(kit, 'ALERT');
+    for (const id of ['j1', 'j2', 'j3']) kit.submit(id);
+    kit.pass(20_000);
+    const later = reopened(kit, { modes });
+    later.backend('b', BACKEND);
+    assert.equal(later.state('j3'), 'queued');
+    assert.match(why(later, 'j3')?.text ?? '', /2 others start in a minute/);
+    later.pass(39_999);
+    assert.equal(later.state('j3'), 'queued');
+    later.pass(1);
+    assert.equal(later.state('j3'), 'claimed');
+  });
+
+  test('go on where the mode is left and set again within the minute', () => {
+    const kit = governed({ modes });
+    setMode(kit, 'ALERT');
+    for (const id of ['j1', 'j2']) kit.submit(id);
+    setMode(kit, 'NORMAL');
+    setMode(kit, 'ALERT');
+    kit.submit('j3');
+    assert.equal(kit.state('j3'), 'queued');
+  });
+
+  test('bound the answers of models, and deny none: the attempt notes the longest answer', () => {
+    const kit = governed({ modes: { ...modes, ALERT: { maxTokens: 50 } } });
+    setMode(kit, 'ALERT');
+    const most = (id: string): number | undefined => {
+      kit.submit(id, id === 'plain' ? {} : { type: 'inference' });
+      return kit.job(id).open?.maxTokens;
+    };
+    assert.deepEqual([most('call'), most('plain')], [50, undefined]);
+    setMode(kit, 'NORMAL');
+    assert.equal(most('later'), undefined);
+  });
+
   test('count what runs already, and are gone with the mode', () => {
     const kit = governed({ modes });
     kit.submit('t1', tool('read_file', 'read'));
@@ -202,6 +255,45 @@ describe('[ADR-7] a call that a rule forbids', () => {
     const { violations, last, mode } = record(kit);
     assert.deepEqual([violations, last[0]?.tool, mode], [1, 'write_file', 'NORMAL']);
     assert.equal(codeOf(kit.trySubmit('r.2', tool('read_file', 'read', { parent_id: 'r' }))), 'admitted');
+  });
+
+  test('has no more rights when the runs above it have ended and left memory', () => {
+    const kit = governed({ rights: [{ agent: 'reader', categories: ['read'] }] });
+    run(kit, 'top', 'reader');
+    kit.submit('top.1', tool('start', 'read', { parent_id: 'top' }));
+    run(kit, 'low', 'writer', { parent_id: 'top.1' });
+    for (const id of ['top.1', 'top']) {
+      if (id !== 'top') kit.accept(id);
+      kit.end(id, SUCCESS);
+      kit.step({ type: 'indexed', uids: [{ uid: id, seq: kit.job(id).seq }] });
+      assert.equal(kit.engine.state.jobs.get(id), undefined);
+    }
+    const reply = kit.trySubmit('low.1', tool('write_file', 'write', { parent_id: 'low' }));
+    assert.equal(codeOf(reply), 'GOVERNANCE_DENIED');
+    run(kit, 'lower', 'writer', { parent_id: 'low' });
+    const below = kit.trySubmit('lower.1', tool('write_file', 'write', { parent_id: 'lower' }));
+    assert.equal(codeOf(below), 'GOVERNANCE_DENIED');
+  });
+
+  test('is forbidden its model by whatever name the rule and the caller have', () => {
+    for (const named of ['own', 'nick', 'file:own.gguf']) {
+      const kit = governed({ rules: [{ name: 'no', effect: 'deny', models: [named] }] });
+      const sizes = {
+        sizeBytes: 1,
+        vramBytes: 1,
+        vramGuessed: undefined,
+        contextLength: 100,
+        slots: undefined,
+      };
+      const file = { ref: 'file:own.gguf', sha256: undefined, signature: undefined, publicKey: undefined };
+      const model = { id: 'own', name: 'own', aliases: ['nick'], ...sizes, ...file };
+      kit.step({ type: 'register', model });
+      for (const asked of ['own', 'nick', 'file:own.gguf'])
+        assert.equal(
+          codeOf(kit.trySubmit(`j-${asked}`, { model: asked, type: 'inference' })),
+          'GOVERNANCE_DENIED',
+        );
+    }
   });
 
   test('is refused at the claim if it was admitted before the mode changed', () => {

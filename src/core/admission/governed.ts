@@ -4,6 +4,8 @@
  * M1  A change of the mode is in force from the step that makes it: no job is claimed in that step that it forbids.
  * M2  A critical violation and the LOCKDOWN that follows from it are one commit, in which the tree that broke the rule is
  *     cancelled.
+ * M3  Work that waits to be pulled when the mode changes has certainly not begun: it goes back to the queue, and starts again
+ *     where the new mode allows it.
  */
 import { OrchdError } from '../../model/errors.ts';
 import {
@@ -17,6 +19,7 @@ import {
 } from '../../model/governance.ts';
 import { uidOf } from '../../model/records.ts';
 import { cancel } from '../attempts/operator-commands.ts';
+import { takeBack } from '../attempts/progress.ts';
 import { deniedError, noteVerdict } from '../scheduling/denied.ts';
 import { judgeJob } from '../state/governed-job.ts';
 import type { Turn } from '../turn.ts';
@@ -29,8 +32,8 @@ export function checkGovernance(turn: Turn, submission: Submission): void {
   const { governance } = turn.state;
   if (governance.isOpen) return;
   const ancestors = ancestorsOf(turn, submission);
-  const { tenant, id, spec, maxOutput } = submission;
-  const verdict = judgeJob(turn.state, { tenant, spec, ancestors, maxOutput }, spec.model);
+  const { tenant, id, spec, route } = submission;
+  const verdict = judgeJob(turn.state, { tenant, spec, ancestors, route }, spec.model);
   if (verdict.is === 'allow') return;
   const job = { id, tenant, tool: spec.tags?.['tool'], root: uidOf(tenant, ancestors?.[0] ?? id) };
   noteVerdict(turn, job, verdict);
@@ -80,5 +83,7 @@ function enter(
   const after: GovernanceRecord = { ...record, mode, by, why, since: turn.now };
   turn.put('governance', GOVERNANCE_ID, after, { is: 'mode', to: mode, by });
   limitMode(turn);
+  // M3.
+  for (const entry of turn.state.pulled.unclaimed()) takeBack(turn, entry, 'not-run');
   return after;
 }

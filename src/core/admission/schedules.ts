@@ -10,6 +10,8 @@ import { OrchdError } from '../../model/errors.ts';
 import { scoped, uidOf } from '../../model/records.ts';
 import {
   type LastTick,
+  MAX_REQUEST_CHARS,
+  MAX_SCHEDULES,
   SCHEDULE_NAME,
   type ScheduleRecord,
   type ScheduleSpec,
@@ -18,10 +20,6 @@ import { isTerminal } from '../../model/states.ts';
 import { cancel } from '../attempts/operator-commands.ts';
 import type { Turn } from '../turn.ts';
 import type { Submission } from './submission.ts';
-
-export const MAX_SCHEDULES = 20_000;
-/** The longest text of a schedule's request: schedules are in memory. */
-export const MAX_REQUEST_CHARS = 64 * 1024;
 
 const isName = new RegExp(SCHEDULE_NAME);
 

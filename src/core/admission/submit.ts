@@ -9,8 +9,10 @@ import { OrchdError } from '../../model/errors.ts';
 import { placeInLine } from '../../model/line.ts';
 import { reroute } from '../../model/moves.ts';
 import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
+import { RUN_TYPE } from '../../model/run-jobs.ts';
 import { isTerminal, type JobState } from '../../model/states.ts';
 import { checkDependencies, passOnKnownEnds } from '../attempts/dependencies.ts';
+import { agentsAbove } from '../state/governed-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { beginBatch } from './batch.ts';
@@ -164,8 +166,9 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
   };
   const { maxOutput, messages, images, route, trace } = from;
   const line = ask.ancestors && lineOf(turn, ask.tenant, ask.ancestors);
+  const above = ask.ancestors && agentsToKeep(turn, ask);
   const hasNoContent = maxOutput === undefined && messages === undefined && images === undefined;
-  if (hasNoContent && route === undefined && trace === undefined)
+  if (hasNoContent && route === undefined && trace === undefined && above === undefined)
     return line === undefined ? ask : { ...ask, line };
   // Absent fields are left out, as the store returns them, and take no room.
   return {
@@ -176,7 +179,21 @@ function askRecord(turn: Turn, from: Submission): AskRecord {
     ...(route !== undefined && { route }),
     ...(trace !== undefined && { trace }),
     ...(line !== undefined && { line }),
+    ...(above !== undefined && { agentsAbove: above }),
   };
+}
+
+/**
+ * The rights of runs bound what is below them, also when they have ended. The calls of a run end before it; their ids begin
+ * with its own.
+ */
+function agentsToKeep({ state }: Turn, ask: AskRecord): readonly string[] | undefined {
+  const { id, tenant, ancestors = [], spec } = ask;
+  const parent = ancestors.at(-1) as string;
+  const isCall = id.startsWith(`${parent}.`) && spec.type !== RUN_TYPE;
+  if (isCall && state.jobs.get(uidOf(tenant, parent))?.ask.spec.type === RUN_TYPE) return undefined;
+  const above = agentsAbove(state, ask);
+  return above.length === 0 ? undefined : above;
 }
 
 /** The place in line of the job at the top, or of the nearest ancestor if that one has ended. */

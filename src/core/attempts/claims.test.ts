@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { EngineKit, SETTINGS, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import type { ConsumerDeclaration } from '../../model/consumer-record.ts';
 import { OrchdError } from '../../model/errors.ts';
+import type { Mode } from '../../model/governance.ts';
 import type { EngineEvent, ValueOf } from '../engine/areas.ts';
 import { due } from '../engine/due.ts';
 import { Engine } from '../engine/engine.ts';
@@ -255,6 +256,22 @@ test('a process of the same name does not hold what its predecessor held', () =>
   kit.register('ann', { token: 'second' });
   assert.deepEqual(kit.held('second', ['a:1']).lost, ['a:1']);
   assert.equal(kit.report('second', 'a:1'), 'FENCED');
+});
+
+test('in LOCKDOWN nobody claims what waited before it, and what is held goes on; afterwards it is claimed', () => {
+  const setMode = (kit: ConsumerKit, mode: Mode): void =>
+    void kit.step({ type: 'mode', order: { mode, by: 'ann', why: 'a test', isPerson: true } });
+  const kit = consumerKit('ann');
+  for (const id of ['a', 'b']) kit.submit(id);
+  assert.deepEqual(kit.claim('ann', 1), ['a']);
+  setMode(kit, 'LOCKDOWN');
+  assert.deepEqual([kit.state('b'), kit.published(), kit.claim('ann')], ['queued', [], []]);
+  assert.deepEqual(kit.claim('ann', 1, undefined, ['b:1']), [], 'nor by the token that was published');
+  assert.equal(kit.report('ann', 'a:1'), true);
+  setMode(kit, 'RECOVERY');
+  setMode(kit, 'NORMAL');
+  assert.deepEqual(kit.claim('ann'), ['b']);
+  assert.equal(kit.token('b'), 'b:3', 'an attempt for each mode in which it could start');
 });
 
 test('another brain knows who holds what, and gives everybody their full time again', () => {

@@ -118,6 +118,11 @@ export function leave(turn: Turn, id: string): void {
   declarePool(turn, record.pool);
 }
 
+/** The consumers of a copy belong to the brain that it was copied from: they have to register again. */
+export function removeConsumers(turn: Turn): void {
+  for (const [id] of [...turn.state.consumers.entries()]) leave(turn, id);
+}
+
 /** At every tick. */
 export function expireConsumers(turn: Turn): void {
   const { consumers } = turn.state;

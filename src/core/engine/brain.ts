@@ -7,7 +7,7 @@ import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
 import { expireJobs } from '../attempts/expiry.ts';
 import { setReachable } from '../attempts/foreign.ts';
-import { expireConsumers, forgetSilent, openPools } from '../attempts/presence.ts';
+import { expireConsumers, forgetSilent, openPools, removeConsumers } from '../attempts/presence.ts';
 import { priceBookOf } from '../money/prices.ts';
 import { loadDemand } from '../workers/forecast.ts';
 import { upkeep } from '../workers/upkeep.ts';
@@ -79,6 +79,7 @@ export const brain = {
   open: (turn, event) => {
     turn.put('brain', BRAIN_ID, opened(turn.state.brain, event), 'open');
     if (event.isCopy) disownAttempts(turn);
+    if (event.isCopy) removeConsumers(turn);
     turn.state.leases.renewAll(turn.now);
     openPools(turn);
     openLimits(turn);

@@ -13,8 +13,8 @@ export interface GovernedJob {
   readonly type: string;
   readonly tenant: string;
   readonly model: string | undefined;
-  /** The most tokens that the answer of a model may have; undefined for jobs that are no calls of a model. */
-  readonly maxTokens?: number | undefined;
+  /** What else the model is called, and the route that has chosen it: a rule may name any of them. */
+  readonly otherNames?: readonly string[] | undefined;
   /** The agents of the runs above the job, and its own if it is a run. */
   readonly agents: readonly string[];
   /** Set for calls of tools alone. */
@@ -55,8 +55,8 @@ export class GovernanceGate {
   constructor(policy: GovernancePolicy) {
     this.#policy = policy;
     this.#rights = new Map(policy.rights.map(({ agent, categories }) => [agent, categories]));
-    const isOpen = ({ categories, approve, maxTokens }: ModePolicy): boolean =>
-      categories === undefined && approve === undefined && maxTokens === undefined;
+    const isOpen = ({ categories, approve }: ModePolicy): boolean =>
+      categories === undefined && approve === undefined;
     const hasRules = policy.rules.length > 0 || policy.rights.length > 0;
     const modes = Object.entries(policy.modes) as [Mode, ModePolicy][];
     this.#open = new Set(hasRules ? [] : modes.flatMap(([mode, of]) => (isOpen(of) ? [mode] : [])));
@@ -80,9 +80,6 @@ export class GovernanceGate {
   }
 
   judge(mode: Mode, job: GovernedJob): Verdict {
-    const { maxTokens: most } = this.#policy.modes[mode];
-    if (most !== undefined && job.maxTokens !== undefined && job.maxTokens > most)
-      return deny(`mode:${mode}`, `in the mode ${mode} an answer has at most ${most} tokens`);
     const key = keyOf(mode, job);
     const known = this.#known.get(key);
     if (known) return known;
@@ -129,8 +126,8 @@ export class GovernanceGate {
 const textOf = ({ name, reason }: GovernanceRule, what: string): string =>
   reason === undefined ? `the rule "${name}" ${what}` : `the rule "${name}" ${what}: ${reason}`;
 
-const keyOf = (mode: Mode, { type, tenant, model, agents, tool }: GovernedJob): string =>
-  `${mode}\n${type}\n${tenant}\n${model ?? ''}\n${agents.join('\t')}\n${
+const keyOf = (mode: Mode, { type, tenant, model, otherNames, agents, tool }: GovernedJob): string =>
+  `${mode}\n${type}\n${tenant}\n${model ?? ''}\n${otherNames?.join('\t') ?? ''}\n${agents.join('\t')}\n${
     tool ? `${tool.name}\n${tool.category ?? ''}\n${tool.isApproved}` : ''
   }`;
 
@@ -141,7 +138,9 @@ function matches(rule: GovernanceRule, mode: Mode, job: GovernedJob): boolean {
     (!types || isListed(types, job.type)) &&
     (!tools || isListed(tools, job.tool?.name)) &&
     (!categories || isListed(categories, job.tool?.category)) &&
-    (!models || isListed(models, job.model)) &&
+    (!models ||
+      isListed(models, job.model) ||
+      job.otherNames?.some((name) => isListed(models, name)) === true) &&
     (!tenants || isListed(tenants, job.tenant)) &&
     (!agents || job.agents.some((agent) => isListed(agents, agent)))
   );

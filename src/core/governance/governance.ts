@@ -5,6 +5,7 @@ import {
   type GovernancePolicy,
   type GovernanceRecord,
   JOB_KINDS,
+  jobKindOf,
   type Mode,
   type ModePolicy,
   NORMAL,
@@ -45,6 +46,13 @@ export class Governance {
     return this.gate.isOpen(this.mode);
   }
 }
+
+/** The longest answer that the present mode allows a job; undefined without a bound, and for jobs that ask no model. */
+export const mostTokens = (
+  { policy }: Pick<Governance, 'policy'>,
+  spec: Parameters<typeof jobKindOf>[0],
+): number | undefined =>
+  policy.maxTokens !== undefined && jobKindOf(spec) === 'models' ? policy.maxTokens : undefined;
 
 /** The limits of the present mode: how many attempts of each kind run at once, and start in a minute. */
 export function modeLimits({ policy }: Pick<Governance, 'policy'>): readonly LimitSpec[] {

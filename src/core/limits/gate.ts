@@ -53,8 +53,10 @@ export class Gate {
     return (this.limit.running ?? Number.POSITIVE_INFINITY) - this.running;
   }
 
-  /** An attempt starts. Only gates with a rate count that. */
-  noteStart(_now: number): void {}
+  /** An attempt starts. Only gates with a rate count that; returns whether what is kept of the gate has changed. */
+  noteStart(_now: number): boolean {
+    return false;
+  }
 
   /** Whether an attempt that holds so much may start now. */
   fits(cost: number): boolean {
@@ -86,7 +88,7 @@ export class Gate {
   }
 
   /** What is kept of this gate for a later brain; undefined if nothing of it must be. */
-  kept(): Pick<SpentRecord, 'cost' | 'window' | 'warned'> | undefined {
+  kept(): Pick<SpentRecord, 'cost' | 'window' | 'warned' | 'minute'> | undefined {
     if (this.limit.costBudget === undefined || this.settled === 0) return undefined;
     const { start } = this.#window;
     const warned = this.#warned();

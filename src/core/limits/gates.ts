@@ -228,6 +228,11 @@ export class Gates {
     this.version++;
   }
 
+  /** An attempt that passes these gates starts. */
+  noteStart(gates: readonly Gate[], now: number): void {
+    for (const gate of gates) if (gate.noteStart(now)) this.dirty.add(gate);
+  }
+
   run(gates: readonly Gate[], by: 1 | -1): void {
     for (const gate of gates) gate.running += by;
     if (by < 0) this.version++;

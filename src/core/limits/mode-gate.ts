@@ -1,7 +1,8 @@
 /**
  * The gate of a kind of jobs that the mode of governance limits: how many run at once, and how many start in a minute. The
- * count of a minute begins anew with every brain, and whenever limits are replaced.
+ * count of a minute is kept, so that it goes on in a later brain and when limits are replaced.
  */
+import type { SpentRecord } from '../../model/limit-records.ts';
 import { Gate } from './gate.ts';
 
 const MINUTE_MS = 60_000;
@@ -27,18 +28,30 @@ export class ModeGate extends Gate {
     return this.#started >= (this.limit.perMinute ?? Number.POSITIVE_INFINITY);
   }
 
-  override noteStart(now: number): void {
+  override noteStart(now: number): boolean {
     if (now >= this.#until) {
       this.#started = 0;
       this.#until = now + MINUTE_MS;
     }
     this.#started++;
+    return this.limit.perMinute !== undefined;
   }
 
   override roll(now: number): boolean {
     if (!this.isOverRate || now < this.#until) return false;
     this.#started = 0;
     return true;
+  }
+
+  override resume({ minute }: SpentRecord): void {
+    if (!minute) return;
+    this.#started = minute.started;
+    this.#until = minute.until;
+  }
+
+  override kept(): Pick<SpentRecord, 'minute'> | undefined {
+    if (this.limit.perMinute === undefined || this.#started === 0) return undefined;
+    return { minute: { started: this.#started, until: this.#until } };
   }
 
   override get isIdle(): boolean {

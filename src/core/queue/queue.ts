@@ -338,7 +338,7 @@ export class Queue implements StateFollower {
   attemptBegun(entry: JobEntry, attempt: AttemptRecord, now: number): void {
     this.#countStart(entry, attempt, now);
     this.#passGates(entry, attempt, now);
-    if (!this.gates.isEmpty) for (const gate of gatesOf(entry)) gate.noteStart(now);
+    if (!this.gates.isEmpty) this.gates.noteStart(gatesOf(entry), now);
   }
 
   #countStart(entry: JobEntry, { backend }: AttemptRecord, now: number): void {

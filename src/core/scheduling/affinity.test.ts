@@ -64,14 +64,15 @@ describe('[FANO-7] a turn whose seat is busy', () => {
     assert.match(cause(kit, 's2') ?? '', /sticky.*context/);
   });
 
-  test('goes anywhere when waiting has cost as much as moving', () => {
-    const kit = waiting();
-    kit.pass(10 * SERVICE_MS - 1);
-    assert.equal(why(kit, 's2'), 'sticky');
-    kit.pass(1);
-    assert.equal(seatOf(kit, 's2'), 'b');
-    assert.match(cause(kit, 's2') ?? '', /moved/);
-  });
+  for (const price of [2, 10])
+    test(`goes anywhere when waiting has cost as much as moving, with a price of ${price}`, () => {
+      const kit = waiting({ sticky: { enabled: true, price } });
+      kit.pass(price * SERVICE_MS - 1);
+      assert.equal(why(kit, 's2'), 'sticky');
+      kit.pass(1);
+      assert.equal(seatOf(kit, 's2'), 'b');
+      assert.match(cause(kit, 's2') ?? '', /moved/);
+    });
 
   test('goes anywhere at once if that many wait there that it would take longer', () => {
     const kit = new EngineKit();

@@ -9,6 +9,7 @@ import {
   TURNED_AWAY,
 } from '../../../test/fakes/engine-kit.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
+import { DEFAULT_POLICY, type GovernanceRule } from '../../model/governance.ts';
 import type { RouteReason, RouteStep } from '../../model/route.ts';
 import type { EngineSettings } from '../settings.ts';
 
@@ -59,6 +60,42 @@ const run = (kit: EngineKit, id: string, outcome: typeof SUCCESS): void => {
   kit.accept(id);
   kit.end(id, outcome);
 };
+
+describe('a job whose route names a model that governance forbids', () => {
+  const deny = (rule: Partial<GovernanceRule>, shadow = false): Partial<EngineSettings> => ({
+    governance: { ...DEFAULT_POLICY, shadow, rules: [{ name: 'no', effect: 'deny', ...rule }] },
+  });
+  const unlisted = [step('a', { on: [] }), step('b', { on: [] }), step('c', { on: [] })];
+
+  test('begins at the next one that is allowed, whatever its steps list', () => {
+    const kit = routed(unlisted, deny({ models: ['a', 'b'] }));
+    submit(kit, 'j');
+    assert.equal(modelAt(kit, 'j'), 'c');
+    assert.deepEqual(left(kit, 'j'), ['a:forbidden', 'b:forbidden']);
+  });
+
+  test('goes on where the model was allowed at its admission, and is not when it would start', () => {
+    const kit = routed(unlisted, deny({ models: ['a'], modes: ['ALERT'] }));
+    submit(kit, 'first');
+    submit(kit, 'j');
+    assert.deepEqual([kit.job('j').job.place?.model, modelAt(kit, 'j')], ['a', undefined]);
+    kit.step({ type: 'mode', order: { mode: 'ALERT', by: 'ann', why: 'a test', isPerson: true } });
+    run(kit, 'first', SUCCESS);
+    assert.equal(modelAt(kit, 'j'), 'b');
+    assert.deepEqual(left(kit, 'j'), ['a:forbidden']);
+  });
+
+  test('is denied where all are forbidden, and stays in shadow mode', () => {
+    const kit = routed(unlisted, deny({ models: ['*'] }));
+    assert.equal(
+      (kit.trySubmit('j', { model: 'fast', type: 'inference' }) as OrchdError).code,
+      'GOVERNANCE_DENIED',
+    );
+    const shadow = routed(unlisted, deny({ models: ['a'] }, true));
+    submit(shadow, 'j');
+    assert.equal(modelAt(shadow, 'j'), 'a');
+  });
+});
 
 describe('a job that names a route', () => {
   test('is for the first model, and says so in its attempt', () => {

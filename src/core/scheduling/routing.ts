@@ -4,9 +4,17 @@
  * There is no hedging: a job is at one step at a time (docs/decisions/0032).
  */
 import { isWithin } from '../../kit/day-time.ts';
-import type { RouteLeft, RoutePlace, RouteReason, RouteRecord, RouteStep } from '../../model/route.ts';
+import {
+  type RouteLeft,
+  type RoutePlace,
+  type RouteReason,
+  type RouteRecord,
+  type RouteStep,
+  UNLISTED_REASON,
+} from '../../model/route.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { NeedSource } from '../queue/lane.ts';
+import { judgeJob } from '../state/governed-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { modelNeed } from './model-need.ts';
 import { StartChecks, type StartedAsk, type StartView } from './start-checks.ts';
@@ -40,7 +48,8 @@ export function nextPlace(
 ): RoutePlace | undefined {
   const { place } = entry.job;
   const found = stepOf(view, entry);
-  if (!place || !found?.step.on.includes(why) || found.at + 1 >= found.steps.length) return undefined;
+  if (!place || !found || found.at + 1 >= found.steps.length) return undefined;
+  if (why !== UNLISTED_REASON && !found.step.on.includes(why)) return undefined;
   const left = [...place.left, { model: place.model, why }];
   const routing = { ask: entry.ask, neededTokens: place.neededTokens, now };
   return advance(view, found.steps, routing, { at: found.at + 1, left });
@@ -121,6 +130,7 @@ function placeAt(
 function reasonToLeave(view: StartView, step: RouteStep, routing: Routing): RouteReason | undefined {
   const { on, time, model } = step;
   const { now, neededTokens, ask } = routing;
+  if (isForbidden(view, ask, step.model)) return UNLISTED_REASON;
   if (time && on.includes('time') && !isWithin(time, now)) return 'time';
   const need = modelNeed(view.state, view.queue.fleet, model, neededTokens);
   if (need === 'too_long') return on.includes('too_long') ? 'too_long' : undefined;
@@ -131,6 +141,12 @@ function reasonToLeave(view: StartView, step: RouteStep, routing: Routing): Rout
   const why = isStartable ? undefined : whyUnusable(lane, now).find((reason) => on.includes(reason));
   if (why !== undefined) return why;
   return on.includes('budget') && isOverBudget(view, lane, ask, need.model, now) ? 'budget' : undefined;
+}
+
+/** Whether the rules that are in force forbid the job the model of a step. */
+function isForbidden({ state }: StartView, ask: RoutedAsk, model: string): boolean {
+  if (state.governance.isOpen || state.governance.gate.isShadow) return false;
+  return judgeJob(state, ask, state.catalog.find(model)?.id ?? model).is === 'deny';
 }
 
 const NO_BACKEND: readonly RouteReason[] = ['error'];

@@ -13,6 +13,7 @@ import { claim, die, newAttempt, reroute } from '../../model/moves.ts';
 import type { Bill } from '../../model/price.ts';
 import { tokenOf } from '../../model/records.ts';
 import type { RoutePlace, RouteReason } from '../../model/route.ts';
+import { mostTokens } from '../governance/governance.ts';
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
 import type { ClassPick } from '../queue/lane.ts';
 import type { Queue } from '../queue/queue.ts';
@@ -88,7 +89,7 @@ export function decide(view: EngineView, settings: DecideSettings, now: number):
       continue;
     }
     const denial = whyDenied(view, entry);
-    if (denial) return { is: 'denied', entry, denial };
+    if (denial) return allowedInstead(view, settings, entry, now) ?? { is: 'denied', entry, denial };
     const start = mayStart(view, settings, lane, entry, now);
     const reroute = entry.job.place && routeInstead(view, settings, entry, start, now);
     if (reroute) return reroute;
@@ -173,6 +174,17 @@ function routeInstead(
   const why = whyLeave(view, entry, now) ?? (isByBudget(start) ? 'budget' : undefined);
   const place = why && nextPlace(view, entry, why, now);
   return place && { is: 'reroute', entry, place, why };
+}
+
+/** A job of a route goes on from a model that the rules of governance forbid. */
+function allowedInstead(
+  { state, queue }: EngineView,
+  settings: DecideSettings,
+  entry: JobEntry,
+  now: number,
+): Decision | undefined {
+  const place = entry.job.place && nextPlace({ state, queue, settings }, entry, 'forbidden', now);
+  return place && { is: 'reroute', entry, place, why: 'forbidden' };
 }
 
 const isByBudget = (start: Start): boolean =>
@@ -284,17 +296,9 @@ function claimJob(turn: Turn, decision: Extract<Decision, { is: 'claim' }>): voi
   const model = entry.job.place?.model;
   turn.put('job', entry.uid, claim(entry.job, n, name), cause);
   const { epoch, now: at } = turn;
-  const attempt = newAttempt({
-    job: entry.uid,
-    n,
-    backend: name,
-    registry,
-    epoch,
-    at,
-    bill,
-    model,
-    isPulled,
-  });
+  const maxTokens = mostTokens(turn.state.governance, entry.ask.spec);
+  const of = { job: entry.uid, n, backend: name, registry };
+  const attempt = newAttempt({ ...of, epoch, at, bill, model, maxTokens, isPulled });
   turn.put('attempt', tokenOf(entry.uid, n), attempt, cause);
   turn.queue.startRate.started(turn.now);
 }

@@ -114,6 +114,11 @@ export class PulledAttempts {
     return this.#waiting.get(backend) ?? NO_TOKENS;
   }
 
+  /** Those of all backends that nobody has claimed. */
+  unclaimed(): JobEntry[] {
+    return [...this.#waiting.values()].flatMap((waiting) => [...waiting.values()]);
+  }
+
   held(consumer: string): ReadonlySet<JobEntry> {
     return this.#held.get(consumer) ?? NO_ENTRIES;
   }

@@ -1,12 +1,11 @@
 /** What the rules of governance say of a job: it is asked at admission and at every claim. */
-import { jobKindOf } from '../../model/governance.ts';
 import { type AskRecord, uidOf } from '../../model/records.ts';
 import { RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
 import { ALLOWED, type GovernedJob, type GovernedTool, type Verdict } from '../governance/gate.ts';
 import type { State } from './state.ts';
 
 export type GovernedAsk = Pick<AskRecord, 'tenant' | 'spec'> &
-  Partial<Pick<AskRecord, 'ancestors' | 'maxOutput'>>;
+  Partial<Pick<AskRecord, 'ancestors' | 'route' | 'agentsAbove'>>;
 
 /** `model`: the one that the job needs now, which its route may have changed. */
 export function judgeJob(state: State, ask: GovernedAsk, model: string | undefined): Verdict {
@@ -16,26 +15,45 @@ export function judgeJob(state: State, ask: GovernedAsk, model: string | undefin
 
 function governedJob(state: State, ask: GovernedAsk, model: string | undefined): GovernedJob {
   const { tenant, spec } = ask;
-  const isModel = jobKindOf(spec) === 'models';
   return {
     type: spec.type,
     tenant,
     model,
-    // An answer without a bound may have any number of tokens.
-    maxTokens: isModel ? (ask.maxOutput ?? Number.POSITIVE_INFINITY) : undefined,
+    otherNames: otherNames(state, ask, model),
     agents: agentsOf(state, ask),
     tool: spec.type === TOOL_TYPE ? toolIn(spec.tags) : undefined,
   };
 }
 
-/** The agents of the runs above the job, from the top down, and its own if it is a run. */
-function agentsOf({ jobs }: State, { tenant, spec, ancestors = [] }: GovernedAsk): string[] {
-  const agents = ancestors.flatMap((id) => {
-    const above = jobs.get(uidOf(tenant, id))?.ask.spec;
-    return above?.type === RUN_TYPE ? [above.agent] : [];
-  });
-  if (spec.type === RUN_TYPE) agents.push(spec.agent);
-  return agents;
+/** The aliases and the exact reference of a model of the catalog, and the name of the job's route. */
+function otherNames(
+  { catalog }: State,
+  { route }: GovernedAsk,
+  model: string | undefined,
+): string[] | undefined {
+  const known = model === undefined ? undefined : catalog.find(model);
+  if (!known) return route === undefined ? undefined : [route];
+  return [...known.aliases, known.ref, ...(route === undefined ? [] : [route])];
+}
+
+/** The agents of the runs above the job, and its own if it is a run. */
+function agentsOf(state: State, ask: GovernedAsk): readonly string[] {
+  const above = ask.agentsAbove ?? agentsAbove(state, ask);
+  return ask.spec.type === RUN_TYPE ? [...above, ask.spec.agent] : above;
+}
+
+/** The agents of the runs above a job, from the top down; of runs that have left memory as far as a job below them names them. */
+export function agentsAbove(
+  { jobs }: State,
+  { tenant, ancestors = [] }: Pick<GovernedAsk, 'tenant' | 'ancestors'>,
+): readonly string[] {
+  let names: readonly string[] = [];
+  for (const id of ancestors) {
+    const above = jobs.get(uidOf(tenant, id))?.ask;
+    if (above?.agentsAbove) names = [...new Set([...names, ...above.agentsAbove])];
+    if (above?.spec.type === RUN_TYPE) names = [...names, above.spec.agent];
+  }
+  return names;
 }
 
 /** Only runs make jobs of type TOOL_TYPE, so that their tags can be trusted. */

@@ -1,7 +1,7 @@
 /** Schemas of routes, as they are written in HTTP requests and answers. */
 import { Type } from 'typebox';
 import { MODEL } from '../job-spec.ts';
-import { ROUTE_REASONS, type RouteReason, TIME_OF_DAY } from '../route.ts';
+import { ROUTE_REASONS, type RouteReason, TIME_OF_DAY, UNLISTED_REASON } from '../route.ts';
 import { answerObject, instant, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
@@ -19,15 +19,21 @@ export const RouteReasonSchema = Type.Unsafe<RouteReason>({
   description: meanings,
 });
 
+/** The reasons that a step may list. */
+const ListedReasonSchema = Type.Unsafe<RouteReason>({
+  type: 'string',
+  enum: Object.keys(ROUTE_REASONS).filter((reason) => reason !== UNLISTED_REASON),
+});
+
 const timeOfDay = (description: string) => Type.String({ pattern: TIME_OF_DAY, description });
 
 const STEP = {
   model: Type.String({ pattern: MODEL, description: 'A model of the catalog, or one that a backend offers' }),
-  on: Type.Array(RouteReasonSchema, {
+  on: Type.Array(ListedReasonSchema, {
     maxItems: Object.keys(ROUTE_REASONS).length,
     uniqueItems: true,
     description:
-      'The reasons for which a job goes on to the next step; for any other it waits or fails at this one. The last step has no next one',
+      'The reasons for which a job goes on to the next step; for any other it waits or fails at this one, except that it always goes on from a model that governance forbids. The last step has no next one',
   }),
   wait_ms: optional(
     Type.Integer({

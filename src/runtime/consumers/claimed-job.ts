@@ -1,17 +1,25 @@
 /** A claimed job as its consumer gets it. */
 import type { JobEntry } from '../../core/state/job-entry.ts';
+import type { Timers } from '../../kit/env/env.ts';
 import type { ClaimedJob } from '../../model/http/consumers.ts';
 import type { Shape } from '../../model/http/shape.ts';
 import { uidOf } from '../../model/records.ts';
 import { traceparentOf } from '../../model/trace.ts';
 import type { Bodies } from '../bodies.ts';
+import { cappedPayload } from '../capped-payload.ts';
 import { withMember } from '../job-text.ts';
 
 type Described = Omit<Shape<typeof ClaimedJob>, 'payload'>;
 
 /** As JSON text: the payload is stored and sent as text, and not parsed in between. */
-export async function claimedJobText(entry: JobEntry, bodies: Bodies, now: number): Promise<string> {
-  const payload = await bodies.read(entry.ask.payload);
+export async function claimedJobText(
+  entry: JobEntry,
+  bodies: Bodies,
+  now: number,
+  timers: Timers,
+): Promise<string> {
+  const { ask, open } = entry;
+  const payload = await cappedPayload(await bodies.read(ask.payload), open?.maxTokens, timers);
   return withMember(JSON.stringify(described(entry, now)), 'payload', payload);
 }
 

@@ -3,7 +3,8 @@ import type { ConsumerResult } from '../../core/attempts/claims.ts';
 import type { Engine } from '../../core/engine/engine.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
-import type { Random } from '../../kit/env/env.ts';
+import { crashpoint } from '../../kit/crashpoint.ts';
+import type { Random, Timers } from '../../kit/env/env.ts';
 import { type ConsumerDeclaration, type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type {
@@ -43,6 +44,7 @@ export interface ConsumersParts {
   readonly bodies: Bodies;
   readonly clock: Pick<BrainClock, 'now'>;
   readonly random: Random;
+  readonly timers: Timers;
   readonly hints: Hints;
   readonly events: EventLog;
   readonly outcomes: Outcomes;
@@ -104,15 +106,16 @@ export class Consumers extends Commands {
   async #claimAnswer(consumer: string, attempts: readonly JobEntry[], isDraining: boolean): Promise<string> {
     const texts = await Promise.all(attempts.map((entry) => this.#claimedText(consumer, entry)));
     const jobs = texts.filter((text) => text !== undefined);
+    crashpoint('claim:before-answer');
     return `{"jobs":[${jobs.join(',')}],"drain":${isDraining}}`;
   }
 
   /** Undefined for a job whose payload cannot be read: it goes back to the queue, or fails if it is damaged. */
   async #claimedText(consumer: string, entry: JobEntry): Promise<string | undefined> {
-    const { bodies, clock, events } = this.#parts;
+    const { bodies, clock, events, timers } = this.#parts;
     const { token } = entry;
     try {
-      const text = await claimedJobText(entry, bodies, clock.now());
+      const text = await claimedJobText(entry, bodies, clock.now(), timers);
       if (entry.token === token) events.started(entry);
       return text;
     } catch (thrown) {
@@ -149,6 +152,7 @@ export class Consumers extends Commands {
     this.#known(consumer);
     const reported = await Promise.all(results.map((result) => this.#reported(result)));
     const answers = await this.order({ type: 'results', consumer, results: reported });
+    crashpoint('results:before-answer');
     return {
       results: results.map(({ token }, at) => {
         const answer = answers[at];

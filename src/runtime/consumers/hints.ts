@@ -5,6 +5,7 @@
 import type { Engine } from '../../core/engine/engine.ts';
 import type { Doorbell, DoorbellPlace, JobHint, PoolHints } from '../../core/ports/doorbell.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
+import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import { backendOfPool, poolOfBackend } from '../../model/consumer-record.ts';
 import type { Change } from '../../model/records.ts';
@@ -45,6 +46,7 @@ export class Hints {
     const entry = engine.state.open.get(token);
     if (!entry?.open) return;
     const pool = poolOfBackend(entry.open.backend);
+    crashpoint('hint:before-publish');
     if (this.#giveToWaiter(pool, token)) return;
     if (doorbell && engine.state.consumers.hasListener(pool)) doorbell.publish(hintOf(pool, entry));
   }

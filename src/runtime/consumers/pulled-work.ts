@@ -6,7 +6,7 @@ import { EventLog, type EventLogParts } from './event-log.ts';
 import { Hints, type HintsParts } from './hints.ts';
 
 export interface PulledWorkParts
-  extends Omit<ConsumersParts, 'hints' | 'events' | 'random'>,
+  extends Omit<ConsumersParts, 'hints' | 'events' | 'random' | 'timers'>,
     Pick<EventLogParts, 'onEvent'>,
     Pick<HintsParts, 'doorbell'> {
   readonly env: Pick<Env, 'timers' | 'random'>;
@@ -19,6 +19,12 @@ export class PulledWork {
   constructor({ env, ...parts }: PulledWorkParts) {
     this.hints = new Hints({ ...parts, timers: env.timers });
     const events = new EventLog(parts);
-    this.consumers = new Consumers({ ...parts, random: env.random, hints: this.hints, events });
+    this.consumers = new Consumers({
+      ...parts,
+      random: env.random,
+      timers: env.timers,
+      hints: this.hints,
+      events,
+    });
   }
 }

@@ -49,7 +49,7 @@ export class BlobUse {
     return this.#counts.keys();
   }
 
-  /** Adds a job from a checkpoint. */
+  /** Adds a recovered job. */
   recovered({ uid, ask, job, attempts, seq }: JobBundle): void {
     if (attempts.some(({ state }) => isOpen(state))) this.#open?.add(uid);
     this.#setPayload(uid, ask.payload, seq);
@@ -66,7 +66,7 @@ export class BlobUse {
     else if (former) this.#sessions.delete(id);
   }
 
-  /** Takes a change that was recovered from the log or appended to it. */
+  /** Takes a change that was appended to the log. */
   changed(change: Change, seq: Seq): void {
     if (change.kind === 'session') return this.session(change.id, change.after);
     if (!change.after) return;
@@ -188,7 +188,7 @@ export class BlobUse {
 }
 
 /** Passes recovered records on to `into`, and records in `use` which blob files they reference. */
-export const countingBlobs = (into: Recovery, use: BlobUse): Recovery => ({
+export const countingBlobs = (into: Recovery, use: BlobUse): Pick<Recovery, 'job' | 'record'> => ({
   job: (bundle) => {
     use.recovered(bundle);
     into.job(bundle);
@@ -196,9 +196,5 @@ export const countingBlobs = (into: Recovery, use: BlobUse): Recovery => ({
   record: (record) => {
     if (record.kind === 'session') use.session(record.id, record.after);
     into.record(record);
-  },
-  change: (change, seq) => {
-    use.changed(change, seq);
-    into.change(change, seq);
   },
 });

@@ -237,7 +237,7 @@ export class JournalStore implements Store {
     await refuseUnfinished(disk, this.#paths);
     const blobUse = new BlobUse();
     const recoveredCharges = new RecoveredCharges();
-    const watched = recoveredCharges.watching(countingBlobs(into, blobUse), events.ask);
+    const watched = recoveredCharges.watching(countingBlobs(into, blobUse));
     const recovered = await recover(disk, this.#paths, watched);
     const { manifest, end, fallback, owner } = recovered;
     if (fallback) this.#warn(`the newest checkpoint was not used: ${fallback}`);

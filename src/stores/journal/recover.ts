@@ -3,18 +3,19 @@
  */
 
 import { join } from 'node:path';
-import type { Recovery } from '../../core/ports/store.ts';
 import type { Disk } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type Change, logOwner } from '../../model/records.ts';
+import { type BrainRecord, logOwner } from '../../model/records.ts';
 import { Records } from '../records.ts';
 import { type CheckpointContents, readLines } from './checkpoint/line.ts';
 import { type Manifest, NO_CHECKPOINT, readManifest } from './checkpoint/manifest.ts';
 import { readPart } from './checkpoint/merge.ts';
 import type { Paths } from './layout.ts';
 import { decodeChanges } from './log/codec.ts';
-import { corruptAt, type LogEnd, type LogFrame, readLog } from './log/segments.ts';
+import { LastChanges } from './log/last-changes.ts';
+import { corruptAt, type LogEnd, type LogFrame, type LogStart, readLog } from './log/segments.ts';
 import { lostEnd } from './lost-end.ts';
+import { type FolderRecovery, passOn } from './recovered-log.ts';
 
 export interface RecoveredFolder {
   /** The checkpoint that was used; NO_CHECKPOINT where there is none. */
@@ -31,48 +32,40 @@ type LoadedCheckpoint = Pick<RecoveredFolder, 'manifest' | 'fallback'> & {
   readonly newestSeq: number;
 };
 
-export async function recover(disk: Disk, paths: Paths, into: Recovery): Promise<RecoveredFolder> {
-  let owner: string | undefined;
-  const noting: Recovery = {
-    job: (bundle) => into.job(bundle),
-    record: (record) => {
-      if (record.kind === 'brain') owner = logOwner(record.after);
-      into.record(record);
-    },
-    change: (change, seq) => {
-      if (change.kind === 'brain') owner = change.after ? logOwner(change.after) : undefined;
-      into.change(change, seq);
-    },
-  };
-  const { manifest, fallback, newestSeq } = await recoverCheckpoint(disk, paths, noting);
+export async function recover(disk: Disk, paths: Paths, into: FolderRecovery): Promise<RecoveredFolder> {
+  const { manifest, loaded, fallback, newestSeq } = await loadCheckpoint(disk, paths);
   const start = { nextSeq: manifest.seq + 1, chain: manifest.seq === 0 ? 0 : manifest.chain };
-  const takeFrame = (frame: LogFrame): void => {
-    let seq = frame.header.firstSeq;
-    for (const change of changesOf(frame)) noting.change(change, seq++);
-  };
-  const end = await readLog(disk, paths.log, start, takeFrame);
+  const log = new LastChanges();
+  const end = await readLog(disk, paths.log, start, (frame) => takeFrame(frame, log));
   if (!end.segment && manifest.seq > 0) {
     throw new OrchdError('STORE_CORRUPT', `the log after change ${manifest.seq} is missing`, {
       position: 'log:0',
     });
   }
   if (end.nextSeq <= newestSeq) throw lostEnd(end, newestSeq, 'checkpoint.json');
-  return { manifest, end, fallback, owner };
-}
-
-/** A function of its own, so that the loaded records can be collected as garbage while the log is read. */
-async function recoverCheckpoint(disk: Disk, paths: Paths, into: Recovery): Promise<LoadedCheckpoint> {
-  const { manifest, loaded, fallback, newestSeq } = await loadCheckpoint(disk, paths);
-  for (const bundle of loaded.bundles) into.job(bundle);
-  for (const record of loaded.records) into.record(record);
-  return { manifest, fallback, newestSeq };
+  let brain: BrainRecord | undefined;
+  const noting: FolderRecovery = {
+    job: (bundle) => into.job(bundle),
+    record: (record) => {
+      if (record.kind === 'brain') brain = record.after;
+      into.record(record);
+    },
+    unlisted: (...attempt) => into.unlisted?.(...attempt),
+  };
+  try {
+    passOn(loaded, log, noting);
+  } catch (error) {
+    if ((error as OrchdError).code === 'STORE_CORRUPT') await nameDamage(disk, paths, start);
+    throw error;
+  }
+  return { manifest, end, fallback, owner: brain && logOwner(brain) };
 }
 
 /** Recovers a folder into plain records, for code that runs no brain on it; `watched` may look at what is recovered. */
 export async function readRecords(
   disk: Disk,
   paths: Paths,
-  watched: (records: Records) => Recovery = (records) => records,
+  watched: (records: Records) => FolderRecovery = (records) => records,
 ): Promise<RecoveredFolder & { records: Records }> {
   const records = new Records();
   const read = await recover(disk, paths, watched(records));
@@ -80,10 +73,21 @@ export async function readRecords(
   return { ...read, records };
 }
 
+function takeFrame({ header, payload, segment, position }: LogFrame, log: LastChanges): void {
+  naming(segment, position, () => log.add(payload, header.firstSeq, header.count));
+}
+
+/** Decodes every change of a log, of which one cannot be decoded, for an error that names its frame. */
+async function nameDamage(disk: Disk, paths: Paths, start: LogStart): Promise<void> {
+  await readLog(disk, paths.log, start, ({ header, payload, segment, position }) => {
+    naming(segment, position, () => decodeChanges(payload, header.count));
+  });
+}
+
 /** Adds the position of the frame to the error of a change that cannot be decoded. */
-function changesOf({ header, payload, segment, position }: LogFrame): Change[] {
+function naming(segment: string, position: number, decode: () => void): void {
   try {
-    return decodeChanges(payload, header.count);
+    decode();
   } catch (error) {
     const { code, message } = error as OrchdError;
     throw code === 'STORE_CORRUPT' ? corruptAt(segment, position, message) : error;

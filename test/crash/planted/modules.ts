@@ -5,8 +5,8 @@ export const MODULES_BUGS: readonly PlantedBug[] = [
   {
     name: "a module's mark before its handling",
     file: 'src/adapters/modules/handling.ts',
-    find: '    const outcome = await this.#call(jobId);',
-    replace: '    await mark.add(n);\n    const outcome = await this.#call(jobId);',
+    find: '    const outcome = await this.#call(jobId).catch(',
+    replace: '    await mark.add(n);\n    const outcome = await this.#call(jobId).catch(',
     catcher: 'moduleMark',
     says: /nothing is marked while handle still runs/,
   },

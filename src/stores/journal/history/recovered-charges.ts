@@ -5,22 +5,23 @@
  *     job. The record keeps only the last attempts: where the checkpoint is ahead of the index, the log between the two
  *     is read as well.
  */
-import type { Recovery, Seq } from '../../../core/ports/store.ts';
+import type { Seq } from '../../../core/ports/store.ts';
 import type { Disk } from '../../../kit/env/env.ts';
-import { type Charge, chargesOf } from '../../../model/charge.ts';
+import { type Charge, chargeOf, chargesOf } from '../../../model/charge.ts';
 import type { AskRecord } from '../../../model/records.ts';
-import { type AskOf, chargeIn } from '../../charges.ts';
+import { chargeIn } from '../../charges.ts';
 import type { Paths } from '../layout.ts';
 import { decodeChanges } from '../log/codec.ts';
 import { listSegments, readLog } from '../log/segments.ts';
+import type { FolderRecovery } from '../recovered-log.ts';
 
 export class RecoveredCharges {
   readonly #found: { readonly seq: Seq; readonly charge: Charge }[] = [];
-  /** The requests of the jobs in the checkpoint that were tried. */
+  /** The requests of the jobs that were tried. */
   readonly #asks = new Map<string, AskRecord>();
 
-  /** Passes recovered records on to `into`; `askOf` finds the request of a job that was passed on. */
-  watching(into: Recovery, askOf: AskOf): Recovery {
+  /** Passes recovered records on to `into`. */
+  watching(into: Pick<FolderRecovery, 'job' | 'record'>): FolderRecovery {
     return {
       job: (bundle) => {
         const { uid, ask, attempts, seq } = bundle;
@@ -29,9 +30,8 @@ export class RecoveredCharges {
         into.job(bundle);
       },
       record: (record) => into.record(record),
-      change: (change, seq) => {
-        into.change(change, seq);
-        const charge = chargeIn(change, askOf);
+      unlisted: (uid, ask, attempt, seq) => {
+        const charge = chargeOf(uid, ask, attempt);
         if (charge) this.#found.push({ seq, charge });
       },
     };

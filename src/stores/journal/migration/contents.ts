@@ -192,9 +192,7 @@ const nothingIn = (folder: string): OrchdError =>
 
 async function readJournal(disk: Disk, where: Paths): Promise<ReadJournal> {
   const charges = new RecoveredCharges();
-  const recovered = await readRecords(disk, where, (into) =>
-    charges.watching(into, (uid) => into.jobs.get(uid)?.ask),
-  );
+  const recovered = await readRecords(disk, where, (into) => charges.watching(into));
   const { manifest, end, records } = recovered;
   const { brain } = records;
   if (!brain) throw nothingIn(where.folder);
