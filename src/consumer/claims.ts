@@ -44,12 +44,13 @@ export class Claims {
   }
 
   /**
-   * Takes up to `room` jobs. The number of a claim is repeated until its answer has arrived, so that no job is lost with
-   * an answer. Undefined where the consumer was forgotten meanwhile, or the brain does not answer while it is to stop.
+   * Takes up to `room` jobs: those that it has `heard` of, or any where these are none; without `heard` it waits for some.
+   * The number of a claim is repeated until its answer has arrived, so that no job is lost with an answer. Undefined where the consumer was forgotten meanwhile, or the brain does not answer while it is to stop.
    */
   async take(
     room: number,
     stop: AbortSignal,
+    heard?: readonly string[],
   ): Promise<{ jobs: readonly Claimed[]; drain: boolean } | undefined> {
     const { env, work, runner, onGone, onProblem } = this.#parts;
     const { registration } = work;
@@ -58,7 +59,7 @@ export class Claims {
     await runner.claiming?.(this.#number);
     while (work.registration === registration) {
       try {
-        const answer = await this.#ask(room, stop.aborted);
+        const answer = await this.#ask(room, stop.aborted, heard);
         if (work.registration !== registration) return undefined;
         work.claimed = this.#number;
         return answer;
@@ -76,12 +77,13 @@ export class Claims {
     return undefined;
   }
 
-  #ask(room: number, isLast: boolean): Promise<Answer> {
+  #ask(room: number, isLast: boolean, heard: readonly string[] | undefined): Promise<Answer> {
     const { api, path, waitMs } = this.#parts;
     this.#cut = new AbortController();
-    const wait = isLast ? 0 : waitMs;
+    const wait = isLast || heard ? 0 : waitMs;
+    const tokens = heard && heard.length > 0 && !isLast ? { tokens: heard } : {};
     return api.call('POST', path('/claim'), {
-      body: { claim: this.#number, max: isLast ? 1 : room, wait_ms: wait },
+      body: { claim: this.#number, max: isLast ? 1 : room, wait_ms: wait, ...tokens },
       timeoutMs: wait + SLACK_MS,
       signal: this.#cut.signal,
     });

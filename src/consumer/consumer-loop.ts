@@ -18,6 +18,7 @@ import { News } from './news.ts';
 import { Pauses } from './pauses.ts';
 import { Reports } from './reports.ts';
 import type { Claimed, Resumed, Runner } from './runner.ts';
+import { redisLibrary, StreamListener } from './stream.ts';
 import { Work } from './work.ts';
 
 const ID_BYTES = 16;
@@ -25,11 +26,13 @@ const ID_BYTES = 16;
 const LEAVE_MS = 5000;
 
 export interface ConsumerLoopOptions {
-  readonly env: Pick<Env, 'timers' | 'random'>;
+  readonly env: Pick<Env, 'timers' | 'random' | 'clock'>;
   readonly address: ApiAddress;
   readonly declared: Omit<ConsumerBody, 'consumer_id'>;
   readonly runner: Runner;
   readonly waitMs: number;
+  /** Where it hears of jobs, if the brain uses Redis and the package `redis` is there. */
+  readonly redisUrl?: string | undefined;
   readonly graceMs: number;
   readonly onProblem: (message: string) => void;
   /** The id to register under; by default a new one for each registration. */
@@ -86,6 +89,7 @@ export class ConsumerLoop extends Service {
   }
 
   readonly #reports: Reports;
+  #stream: StreamListener | undefined;
 
   /** Resolves when the consumer has left: after a stop, or when an operator has let it finish. */
   get over(): Promise<void> {
@@ -94,6 +98,7 @@ export class ConsumerLoop extends Service {
 
   protected async onStart(): Promise<void> {
     const { resumed } = this.#options;
+    await this.#listen();
     await this.#register(true);
     for (const job of resumed?.jobs ?? []) {
       const held = this.#work.hold(job.token);
@@ -143,7 +148,8 @@ export class ConsumerLoop extends Service {
     const consumerId = chosen ? await chosen() : env.random.hex(ID_BYTES);
     while (!this.stopSignal.aborted) {
       try {
-        const body = { ...declared, consumer_id: consumerId };
+        const listens = this.#stream ? ({ listens: 'redis' } as const) : {};
+        const body = { ...declared, ...listens, consumer_id: consumerId };
         this.#work.registration = await this.#api.call<ConsumerRegistered>('POST', '/v2/consumers', { body });
         return;
       } catch (error) {
@@ -153,6 +159,14 @@ export class ConsumerLoop extends Service {
       }
       await pause(env.timers, pauses.next(), this.stopSignal);
     }
+  }
+
+  async #listen(): Promise<void> {
+    const { env, redisUrl: url, onProblem } = this.#options;
+    if (url === undefined) return;
+    const library = await redisLibrary();
+    if (library) this.#stream = new StreamListener({ env, library, url, stop: this.stopSignal, onProblem });
+    else onProblem('the package "redis" is missing: jobs are asked for by long poll');
   }
 
   async #claimAll(): Promise<void> {
@@ -167,7 +181,9 @@ export class ConsumerLoop extends Service {
         this.#tell();
         continue;
       }
-      const answer = await this.#claims.take(work.free(declared.slots), stop);
+      const heard = await this.#stream?.hear(work.free(declared.slots), work.registration);
+      if (!work.registration) continue;
+      const answer = await this.#claims.take(work.free(declared.slots), stop, heard);
       if (!answer) continue;
       await this.#begin(answer.jobs);
       if (!answer.drain) continue;

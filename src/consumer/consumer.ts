@@ -42,6 +42,8 @@ export interface ConsumerOptions {
   /** A second run would cost money: jobs of unknown outcome are held by default. */
   readonly paid?: boolean | undefined;
   readonly leaseTtlMs?: number | undefined;
+  /** Where it hears of jobs without asking, if the brain uses Redis; needs the package `redis`. */
+  readonly redisUrl?: string | undefined;
   /** How long a claim waits for work. */
   readonly waitMs?: number | undefined;
   /** How long running jobs may go on after a stop. */
@@ -60,6 +62,7 @@ export class Consumer {
       declared: declaredOf(options),
       waitMs: options.waitMs ?? DEFAULTS.waitMs,
       graceMs: options.graceMs ?? DEFAULTS.graceMs,
+      redisUrl: options.redisUrl,
       onProblem: options.onProblem ?? ((message) => console.warn(`orchd consumer: ${message}`)),
       runner: { begin: async (job, held) => ({ ended: endOf(handler, job, held) }) },
     });
