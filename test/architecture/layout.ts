@@ -10,6 +10,7 @@ export const FOLDER_ORDER: readonly string[] = [
   'config',
   'wire',
   'spool',
+  'consumer',
   'core',
   'relay',
   'runtime',
