@@ -20,7 +20,8 @@ const FOLDERS: Readonly<Record<string, string>> = {
   backends: "the brain's side of everything that executes jobs",
   daemons: 'what runs outside of the brain: worker, executor of an upstream, gateway, pool manager',
   agents: 'agents as clients of admission',
-  adapters: 'what brings backends or work: upstreams, the gateway, modules that propose jobs',
+  adapters:
+    'what brings backends or work: upstreams, the gateway, modules that propose jobs, streams in Redis',
   telemetry: 'metrics and narration: subscribers of durable changes',
   api: 'the HTTP routes, by area',
   client: 'the TypeScript client, for programs, browsers and the command line',
