@@ -1,5 +1,5 @@
 /** Programs of Debian that tests drive: found, or installed where the tests run as root. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
@@ -26,6 +26,16 @@ export async function needDebian(packageName: string, program = packageName): Pr
   const installed = find(program);
   if (installed === undefined) throw new Error(`${advice}. apt-get did not manage:\n${said}`);
   return installed;
+}
+
+/** A package of Debian with a module for its Python. */
+export async function needPython(packageName: string, module: string): Promise<void> {
+  const isThere = (): boolean => spawnSync('python3', ['-c', `import ${module}`]).status === 0;
+  if (isThere()) return;
+  const advice = `the module ${module} of python3 is needed here: run \`apt-get install ${packageName}\``;
+  if (process.getuid?.() !== 0) throw new Error(`${advice}. As root this is done by itself.`);
+  const said = await install(packageName, packageName);
+  if (!isThere()) throw new Error(`${advice}. apt-get did not manage:\n${said}`);
 }
 
 function find(program: string): string | undefined {
