@@ -28,9 +28,15 @@ export async function needDebian(packageName: string, program = packageName): Pr
   return installed;
 }
 
-/** A package of Debian with a module for its Python. */
+/** Where packages of Debian have modules of Python. */
+const MODULES = '/usr/lib/python3/dist-packages';
+
+/** A module of Python from a package of Debian, for every python3 that this process starts from now on. */
 export async function needPython(packageName: string, module: string): Promise<void> {
   const isThere = (): boolean => spawnSync('python3', ['-c', `import ${module}`]).status === 0;
+  if (isThere()) return;
+  // Another python3 than that of Debian does not look there by itself.
+  process.env['PYTHONPATH'] = [process.env['PYTHONPATH'] ?? [], MODULES].flat().join(delimiter);
   if (isThere()) return;
   const advice = `the module ${module} of python3 is needed here: run \`apt-get install ${packageName}\``;
   if (process.getuid?.() !== 0) throw new Error(`${advice}. As root this is done by itself.`);
