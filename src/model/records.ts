@@ -20,6 +20,7 @@ import type { JobSpec } from './job-spec.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
 import type { McpPinRecord, McpTaskRecord } from './mcp-records.ts';
 import type { ModuleRecord } from './module-record.ts';
+import type { PolicyRecord } from './policy.ts';
 import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
@@ -324,6 +325,7 @@ export interface SmallKinds {
   readonly schedule: ScheduleRecord;
   readonly module: ModuleRecord;
   readonly governance: GovernanceRecord;
+  readonly policy: PolicyRecord;
   readonly mcp_pin: McpPinRecord;
   readonly mcp_task: McpTaskRecord;
   readonly consumer: ConsumerRecord;
@@ -347,6 +349,7 @@ export const SMALL_KINDS = [
   'schedule',
   'module',
   'governance',
+  'policy',
   'mcp_pin',
   'mcp_task',
   'consumer',

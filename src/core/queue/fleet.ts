@@ -2,6 +2,8 @@
  * The backends, and the lanes that each of them can serve. Used slots follow from the open attempts alone; everything
  * else is what backends have declared since this brain started, and is not persisted.
  */
+
+import { isCpu } from '../../model/policy.ts';
 import type { BlockReason } from '../../model/reasons.ts';
 import type { JobClass } from '../../model/records.ts';
 import type { Gate } from '../limits/gate.ts';
@@ -9,7 +11,7 @@ import type { BackendInfo } from '../ports/backend.ts';
 import type { BreakerPolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { Breaker } from './breaker.ts';
-import { fits } from './fits.ts';
+import { fits, noteFormer } from './fits.ts';
 import { LaneQueue, laneKey, type NeedSource, needOf } from './lane.ts';
 import { Running } from './running.ts';
 
@@ -45,11 +47,6 @@ export interface HeldLane {
   readonly at: number;
   /** The gate that holds it up, if one does. */
   readonly by: Gate | undefined;
-}
-
-function noteFormer({ need, formerBackends }: Lane, { name, formerModels }: BackendInfo): void {
-  if (need.model !== undefined && formerModels?.includes(need.model)) formerBackends.add(name);
-  else formerBackends.delete(name);
 }
 
 /** The lane in which a job waits. The cast is safe: Queue only ever stores a Lane there. */
@@ -122,6 +119,8 @@ export class Fleet {
   readonly runnable = new Set<Lane>();
   /** Lanes with a ready job and no free backend. */
   readonly unserved = new Set<Lane>();
+  /** Whether backends without a GPU are kept for jobs that ask for the label. */
+  keepsCpu = false;
   /** The lanes that have become unserved since workers/plan.ts last ran. */
   readonly newlyUnserved = new Set<Lane>();
   /** Names of closed backends whose last job has ended. */
@@ -203,6 +202,20 @@ export class Fleet {
     const backend = this.backends.get(name);
     if (!backend || backend.paused === paused) return;
     backend.paused = paused;
+    this.#refresh(backend);
+  }
+
+  /** Sets whether backends without a GPU are kept for jobs that ask for them. Returns whether that has changed. */
+  keepCpu(isKept: boolean): boolean {
+    if (this.keepsCpu === isKept) return false;
+    this.keepsCpu = isKept;
+    for (const backend of this.backends.values()) if (isCpu(backend.info.labels)) this.#relink(backend);
+    return true;
+  }
+
+  #relink(backend: BackendEntry): void {
+    this.#unlink(backend);
+    for (const lane of this.lanes.values()) this.#link(lane, backend);
     this.#refresh(backend);
   }
 
@@ -368,7 +381,7 @@ export class Fleet {
   }
 
   #link(lane: Lane, backend: BackendEntry): void {
-    if (!fits(lane.need, backend.info)) return;
+    if (!fits(lane.need, backend.info, this.keepsCpu)) return;
     lane.backends.push(backend);
     backend.lanes.push(lane);
     if (!backend.free) return;
