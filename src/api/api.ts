@@ -29,7 +29,6 @@ import { LargeResults } from './openai/large-results.ts';
 import { listedModels } from './openai/models.ts';
 import { openAiRoutes } from './openai/routes.ts';
 import { openApi } from './openapi.ts';
-import { policyRoutes } from './policy.ts';
 import { poolRoutes } from './pools.ts';
 import { priceRoutes } from './prices.ts';
 import { runReplayRoutes } from './run-replays.ts';
@@ -98,7 +97,6 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...usageRoutes(orchestrator, { currency: options.currency, openStreams, timers: env.timers }),
     ...scheduleRoutes(orchestrator),
     ...governanceRoutes(orchestrator),
-    ...policyRoutes(orchestrator),
     ...controlRoutes(orchestrator, options.reloading),
     ...poolRoutes(orchestrator),
     ...consumerRoutes(orchestrator, () => env.random.hex(CONSUMER_ID_BYTES)),

@@ -1,7 +1,6 @@
 /** The section `gates`: how much may wait, and how full GPUs may be (docs/gates.md). A mark of 0 turns a gate off. */
 import { type Static, Type } from 'typebox';
-import { gatesFault, gatesInForce, ON_DEPTH } from '../model/policy.ts';
-import type { Issue } from './issues.ts';
+import { ON_DEPTH } from '../model/policy.ts';
 import { section } from './section.ts';
 
 const MAX_JOBS = 10_000_000;
@@ -35,8 +34,3 @@ export const gatesOf = ({ queue_depth, gpu_memory, agent_waiting }: WrittenGates
   gpuMemory: { closeAbove: gpu_memory.close_above, openBelow: gpu_memory.open_below },
   agentWaiting: { high: agent_waiting.high, low: agent_waiting.low },
 });
-
-export function gatesIssues(written: WrittenGates): Issue[] {
-  const fault = gatesFault(gatesInForce(gatesOf(written)));
-  return fault ? [{ path: ['gates', ...fault.field.split('.')], message: fault.message, at: 'value' }] : [];
-}

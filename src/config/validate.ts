@@ -4,7 +4,6 @@ import { Check } from 'typebox/value';
 import { nearest } from '../kit/nearest.ts';
 import { OWN_TYPES } from '../model/run-jobs.ts';
 import { commandFaults } from './backends.ts';
-import { gatesIssues } from './gates.ts';
 import { seatFaults } from './gateway.ts';
 import type { Issue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, type Path } from './leaves.ts';
@@ -79,10 +78,9 @@ function unknownKey(path: Path, siblings: readonly string[]): Issue {
 }
 
 /** Rules between keys; checked only when each key is right by itself. */
-function conflictIssues({ orchestrator: { queue, retry }, gateway, gates, backends }: RawConfig): Issue[] {
+function conflictIssues({ orchestrator: { queue, retry }, gateway, backends }: RawConfig): Issue[] {
   const faults = [...seatFaults(gateway), ...commandFaults(backends)];
   const issues: Issue[] = faults.map(({ path, message }) => wrong(path, message));
-  issues.push(...gatesIssues(gates));
   issues.push(
     ...ownTypeIssues(
       'commands',

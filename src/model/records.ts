@@ -1,11 +1,9 @@
 /**
  * The records: small versioned pieces of state. A change carries the whole after-image of one record and the
  * cause of the change, so that replaying it needs no interpretation.
- *
  * Absent fields are `undefined` rather than missing, so that every record of a kind has one shape in memory; JSON drops them
  * on disk. The spec of a job alone leaves them out: it has many fields, of which most jobs give few.
  */
-
 import type { BatchRecord } from './batch-record.ts';
 import type { Body } from './body.ts';
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';

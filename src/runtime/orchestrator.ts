@@ -75,7 +75,6 @@ export class Orchestrator extends Service {
   readonly #history: HistoryFeed;
   readonly #endNotices: EndNotices;
   readonly #observed: ObservedState;
-  /** All reads of the brain's state. */
   readonly reads: Reads;
   /** Notifies subscribers of ended jobs, once that is durable. */
   readonly ends: JobEnds;

@@ -44,15 +44,13 @@ class Site {
   }
 
   async submit(agent: string): Promise<unknown> {
-    const body = { type: 't', payload: {}, agent };
-    const answer = await this.call<{ error?: { reason?: string; policy_label?: string } }>(
+    const body = { type: 't', payload: {}, agent, wait_for_backend: true };
+    const answer = await this.call<{ error?: { reason?: string }; policy_label?: string }>(
       'POST',
-      '/v2/jobs?wait_for_backend=true',
+      '/v2/tasks',
       body,
     );
-    return answer.status === 429
-      ? [answer.body.error?.reason, answer.body.error?.policy_label]
-      : answer.status;
+    return answer.status === 429 ? [answer.body.error?.reason, answer.body.policy_label] : answer.status;
   }
 }
 
@@ -78,7 +76,10 @@ describe('the policy', () => {
       await site.open(t, data);
       const kept = await site.policy();
       assert.deepEqual(kept.in_force.gates, { agent_waiting: { high: 2, low: 1 } });
-      assert.deepEqual([kept.in_force.idle_unload_sec, kept.limits, kept.why], [20, STRICT.limits, 'a flood']);
+      assert.deepEqual(
+        [kept.in_force.idle_unload_sec, kept.limits, kept.why],
+        [20, STRICT.limits, 'a flood'],
+      );
       assert.deepEqual([await site.submit('ann'), await site.submit('ann')], [202, 202]);
       assert.deepEqual(await site.submit('ann'), ['agent_waiting', 'gates.agent_waiting']);
       const undone = await site.call<Policy>('POST', '/control/policy/undo', { why: 'over' });

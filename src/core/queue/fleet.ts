@@ -6,13 +6,12 @@
 import { isCpu } from '../../model/policy.ts';
 import type { BlockReason } from '../../model/reasons.ts';
 import type { JobClass } from '../../model/records.ts';
-import type { Gate } from '../limits/gate.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { BreakerPolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { Breaker } from './breaker.ts';
 import { fits, noteFormer } from './fits.ts';
-import { LaneQueue, laneKey, type NeedSource, needOf } from './lane.ts';
+import { type HeldLane, LaneQueue, laneKey, type NeedSource, needOf } from './lane.ts';
 import { Running } from './running.ts';
 
 /** A lane with the backends that can run its jobs. Only the fleet writes `backends` and `freeBackends`. */
@@ -38,15 +37,6 @@ export class Lane extends LaneQueue {
     this.routed.add(entry);
     return this;
   }
-}
-
-/** A lane whose next job cannot start, although a backend is free. */
-export interface HeldLane {
-  readonly next: JobEntry;
-  /** The version of the gates. */
-  readonly at: number;
-  /** The gate that holds it up, if one does. */
-  readonly by: Gate | undefined;
 }
 
 /** The lane in which a job waits. The cast is safe: Queue only ever stores a Lane there. */
@@ -119,7 +109,6 @@ export class Fleet {
   readonly runnable = new Set<Lane>();
   /** Lanes with a ready job and no free backend. */
   readonly unserved = new Set<Lane>();
-  /** Whether backends without a GPU are kept for jobs that ask for the label. */
   keepsCpu = false;
   /** The lanes that have become unserved since workers/plan.ts last ran. */
   readonly newlyUnserved = new Set<Lane>();
@@ -209,14 +198,13 @@ export class Fleet {
   keepCpu(isKept: boolean): boolean {
     if (this.keepsCpu === isKept) return false;
     this.keepsCpu = isKept;
-    for (const backend of this.backends.values()) if (isCpu(backend.info.labels)) this.#relink(backend);
+    for (const backend of this.backends.values()) {
+      if (!isCpu(backend.info.labels)) continue;
+      this.#unlink(backend);
+      for (const lane of this.lanes.values()) this.#link(lane, backend);
+      this.#refresh(backend);
+    }
     return true;
-  }
-
-  #relink(backend: BackendEntry): void {
-    this.#unlink(backend);
-    for (const lane of this.lanes.values()) this.#link(lane, backend);
-    this.#refresh(backend);
   }
 
   /** Sets how many slots a limit lets a backend use; undefined: all. */

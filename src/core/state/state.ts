@@ -104,7 +104,6 @@ export class State {
   unreserved: IterableIterator<JobEntry> | undefined;
   /** The reports of pool managers. Not persisted; written by workers/. */
   readonly pools = new Pools();
-  /** Which gates of admission are closed. */
   readonly gates = new ClosedGates();
   readonly roster = new Roster();
   readonly pauses = new Pauses();
