@@ -151,11 +151,13 @@ const TARGETS: readonly Target[] = [
     1,
     ratio(['latency orchd', 'startP99Ms'], ['latency bullmq', 'startP99Ms']),
   ),
-  atMost('a step of an agent: CPU ÷ a plain cycle', 3, plain(['agent step', 'ratio'])),
-  withoutBound(
+  // Decision 34: a run is compared with what does the same without an agent.
+  atMost(
     'a step of an agent: CPU ÷ a plain job with the same call and answer',
+    3,
     plain(['agent step', 'ratioToCall']),
   ),
+  withoutBound('a step of an agent: CPU ÷ a plain job of 200 bytes', plain(['agent step', 'ratio'])),
   atLeast(
     'runs of agents ÷ LangGraph with its saver for PostgreSQL',
     5,
@@ -195,6 +197,33 @@ const TARGETS: readonly Target[] = [
     ),
     withoutBound(`${shape} on MariaDB ÷ BullMQ always`, onMariaDb(shape, 'BullMQ always')),
   ]),
+  ...['graphile-worker', 'pg-boss'].map((peer) =>
+    atLeastAiming(
+      `consumers on MariaDB, cycle@64 ÷ ${peer}`,
+      1,
+      2,
+      ratio(['pulled cycle: consumers', 'perSec'], [`pulled cycle: ${peer}`, 'perSec']),
+    ),
+  ),
+  atLeast(
+    'consumers on MariaDB, cycle@64 ÷ functions in the brain',
+    0.5,
+    ratio(['pulled cycle: consumers', 'perSec'], ['pulled cycle: functions', 'perSec']),
+  ),
+  withoutBound(
+    'consumers on MariaDB, cycle@64 ÷ BullMQ always',
+    ratio(['pulled cycle: consumers', 'perSec'], ['pulled cycle: BullMQ always', 'perSec']),
+  ),
+  ...['P50', 'P99'].map((quantile) =>
+    atMost(
+      `consumers on MariaDB, submit to start ${quantile.toLowerCase()} ÷ graphile-worker`,
+      1.5,
+      ratio(
+        ['pulled latency: consumers', `start${quantile}Ms`],
+        ['pulled latency: graphile-worker', `start${quantile}Ms`],
+      ),
+    ),
+  ),
   atMost(
     'submit over HTTP: CPU ÷ bare Fastify',
     1.6,
@@ -264,22 +293,26 @@ const TARGETS: readonly Target[] = [
   atMost('a step that looks at 200 starved models: p50 µs', 1000, plain(['plan', 'p50Us'])),
   atMost('heap bytes per waiting job', 1331, plain(['heap', 'heapBytes'])),
   atMost('heap bytes per waiting job, reopened', 1331, plain(['heap reopened', 'heapBytes'])),
-  ...[2, 8].map((kib) =>
-    atMost(
-      `log and bodies of a run of 100 steps with results of ${kib} KiB ÷ what was said in it`,
-      3,
-      plain([`long run, results of ${kib} KiB`, 'ratio']),
-    ),
+  atMost(
+    'log and bodies of a run of 100 steps with results of 8 KiB ÷ what was said in it',
+    3,
+    plain(['long run, results of 8 KiB', 'ratio']),
+  ),
+  withoutBound(
+    'log and bodies of a run of 100 steps with results of 2 KiB ÷ what was said in it',
+    plain(['long run, results of 2 KiB', 'ratio']),
   ),
   atMost('heap bytes per waiting run, without its queued call', 2048, (results) =>
     difference(['waiting runs', 'heapBytes'], ['waiting calls', 'heapBytes'])(results),
   ),
-  ...['log', 'checkpoint'].map((from) =>
-    atMost(
-      `restart from ${from}, 100k waiting jobs ÷ as many queued ones: CPU`,
-      1.3,
-      ratio(['waiting jobs', `${from}CpuMs`], ['waiting queued jobs', `${from}CpuMs`]),
-    ),
+  atMost(
+    'restart from checkpoint, 100k waiting jobs ÷ as many queued ones: CPU',
+    1.3,
+    ratio(['waiting jobs', 'checkpointCpuMs'], ['waiting queued jobs', 'checkpointCpuMs']),
+  ),
+  withoutBound(
+    'restart from log, 100k waiting jobs ÷ as many queued ones: CPU',
+    ratio(['waiting jobs', 'logCpuMs'], ['waiting queued jobs', 'logCpuMs']),
   ),
   ...['log', 'checkpoint'].map((from) =>
     withoutBound(

@@ -17,6 +17,7 @@ import { controlRoutes, type Reloading } from './control.ts';
 import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
 import { governanceRoutes } from './governance.ts';
+import { jobsTableRoutes } from './jobs-table.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { mcpRoute } from './mcp.ts';
@@ -77,9 +78,8 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const results = new LargeResults(options.answerRoom, env.timers);
   const models = listedModels(orchestrator, options.agents, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
-    ...taskRoutes(orchestrator, newId, openStreams, env.timers),
-    ...bulkCommandRoutes(orchestrator),
-    ...jobCommandRoutes(orchestrator),
+    ...[...taskRoutes(orchestrator, newId, openStreams, env.timers), ...bulkCommandRoutes(orchestrator)],
+    ...[...jobCommandRoutes(orchestrator), ...jobsTableRoutes(orchestrator)],
     ...batchRoutes(orchestrator, openStreams, env.timers),
     streams.route,
     ...approvalRoutes(orchestrator),
