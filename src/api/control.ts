@@ -3,6 +3,7 @@ import { ReconcileReport, ReconcileReports } from '../model/http/control.ts';
 import { ReloadReport, ReloadReports } from '../model/http/reload.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 import { type Route, route } from '../wire/route.ts';
+import { policyRoutes } from './policy.ts';
 
 /** The configuration of the server that answers. */
 export interface Reloading {
@@ -11,7 +12,13 @@ export interface Reloading {
   reload(by: string): Promise<ReloadReport>;
 }
 
-export const controlRoutes = ({ reconciliation }: Orchestrator, reloading: Reloading): readonly Route[] => [
+export const controlRoutes = (orchestrator: Orchestrator, reloading: Reloading): readonly Route[] => [
+  ...policyRoutes(orchestrator),
+  ...reloadRoutes(reloading),
+  ...reconcileRoutes(orchestrator),
+];
+
+const reloadRoutes = (reloading: Reloading): readonly Route[] => [
   route({
     operationId: 'reload',
     tag: 'control',
@@ -39,6 +46,9 @@ export const controlRoutes = ({ reconciliation }: Orchestrator, reloading: Reloa
     answers: { 200: { description: 'The reports, the latest first', body: ReloadReports } },
     handle: () => ({ status: 200, body: { reports: [...reloading.reports] } }),
   }),
+];
+
+const reconcileRoutes = ({ reconciliation }: Orchestrator): readonly Route[] => [
   route({
     operationId: 'reconcile',
     tag: 'control',

@@ -1,6 +1,7 @@
 /** From the configuration to the settings of a brain. */
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { PoolSettings } from '../core/settings.ts';
+import { gatesInForce } from '../model/policy.ts';
 import type { RuntimeSettings } from '../runtime/orchestrator.ts';
 
 const PURGE_INTERVAL_MS = 60_000;
@@ -30,6 +31,7 @@ export function runtimeSettings(config: ResolvedConfig): RuntimeSettings {
       pools: poolSettings(config),
       governance: config.governance.policy,
       limits: config.limits,
+      gates: gatesInForce(config.gates),
       prices: config.money.prices,
     },
     holderLostMs: recovery.holderLostMs,

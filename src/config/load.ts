@@ -10,6 +10,7 @@
 import { remoteGatewayFaults } from './backends.ts';
 import { applyDefaults } from './defaults.ts';
 import { applyEnvironment } from './environment.ts';
+import { gatesIssues } from './gates-issues.ts';
 import { governanceIssues } from './governance-issues.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, valueAt } from './leaves.ts';
@@ -82,6 +83,7 @@ export const defaultConfig = (): ResolvedConfig => loadConfig();
 const contradictions = (config: RawConfig, origins: ReadonlyMap<string, string>): Issue[] => [
   ...gatewayIssues(config, origins),
   ...governanceIssues(config.governance),
+  ...gatesIssues(config.gates),
 ];
 
 /** Seats without a prefix are those of one gateway: its own with the seats, or the one at pool.url. */

@@ -2,6 +2,7 @@
 
 import { Secret } from '../kit/secret.ts';
 import { parseBindAddress, splitList } from './address.ts';
+import { gatesOf } from './gates.ts';
 import { governanceOf } from './governance.ts';
 import { limitSpecs } from './limits.ts';
 import { priceSpecs } from './prices.ts';
@@ -90,6 +91,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
     governance: governanceOf(raw.governance, raw.agents),
     ...listsOf(raw),
     limits: limitSpecs(raw.limits),
+    gates: gatesOf(raw.gates),
     money: { currency: raw.currency, prices: priceSpecs(raw.prices) },
     log: { level: log.level },
   };

@@ -8,6 +8,7 @@ import { LOG_LEVELS } from '../kit/logger.ts';
 import { isHttpUrl, isMariaDbUrl, isOrigin, parseBindAddress, splitList } from './address.ts';
 import { AgentsSchema } from './agents.ts';
 import { BackendsSchema } from './backends.ts';
+import { GatesSchema } from './gates.ts';
 import { GatewaySchema } from './gateway.ts';
 import { GovernanceSchema } from './governance.ts';
 import { isHostEntry, isHostName } from './host-list.ts';
@@ -196,6 +197,7 @@ export const ConfigSchema = section({
     archive_after_sec: Type.Number({ default: DAY_SEC, minimum: 1, maximum: LONGEST_KEEP_SEC }),
   }),
   limits: LimitsSchema,
+  gates: GatesSchema,
   currency: CurrencySchema,
   prices: PricesSchema,
   schedules: SchedulesSchema,

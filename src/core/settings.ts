@@ -1,7 +1,8 @@
-/** The settings that the core reads. config/ resolves them once; nothing changes them afterwards. */
+/** The settings that the core reads. config/ resolves them once; of some, operators set others at run time. */
 import type { BackoffPolicy } from '../kit/backoff.ts';
 import type { GovernancePolicy } from '../model/governance.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
+import { type GateSettings, gatesInForce, type PolicyValues } from '../model/policy.ts';
 import type { PriceSpec } from '../model/price.ts';
 
 /** A device whose memory leases are granted from. */
@@ -61,6 +62,8 @@ export interface EngineSettings extends StateSettings, LanePolicy {
   /** How long a backend that has answered `busy` without a `retryAfterMs` is offered nothing. */
   readonly busyPauseMs: number;
   readonly pools: PoolSettings;
+  /** The gates of admission; none by default. */
+  readonly gates?: GateSettings | undefined;
   readonly limits: readonly LimitSpec[];
   readonly prices: readonly PriceSpec[];
 }
@@ -117,3 +120,19 @@ export const POOL_DEFAULTS: PoolSettings = {
   verifyPolicy: 'warn',
   sessionTokenBudget: undefined,
 };
+
+/** The settings with the values that operators have set in place of those of the configuration. */
+export function settingsWith(configured: EngineSettings, values: PolicyValues): EngineSettings {
+  const { gates, idleUnloadMs, maxWorkersPerModel, scaleUpWaitMs } = values;
+  const { pools } = configured;
+  return {
+    ...configured,
+    gates: gates ? gatesInForce(gates) : configured.gates,
+    pools: {
+      ...pools,
+      idleUnloadMs: idleUnloadMs ?? pools.idleUnloadMs,
+      maxWorkersPerModel: maxWorkersPerModel ?? pools.maxWorkersPerModel,
+      scaleUpWaitMs: scaleUpWaitMs ?? pools.scaleUpWaitMs,
+    },
+  };
+}

@@ -54,7 +54,8 @@ export class Turn implements EngineView {
   readonly now: number;
   readonly state: State;
   readonly queue: Queue;
-  readonly settings: EngineSettings;
+  /** Replaced within a turn when an operator sets the policy. */
+  settings: EngineSettings;
   readonly changes: Change[] = [];
   /** The changed jobs: their due effects may have changed too. */
   readonly touched = new Set<JobEntry>();

@@ -200,7 +200,7 @@ export const ERRORS = {
   RATE_LIMITED: entry(
     429,
     true,
-    'A limit of requests or tokens per second is reached; `policy_label` names it.',
+    'A limit of requests or tokens per second is reached, or too many jobs wait; `policy_label` names the limit or the gate.',
     'Wait for retry_after_ms, or raise the limit.',
   ),
   CONTEXT_TOO_LONG: entry(

@@ -37,6 +37,8 @@ export const REASONS = {
   malformed: 'The answer is malformed.',
   occupied: 'The backend runs as many jobs as it can.',
   reserved: 'The backend is free, and kept for a caller that was refused before.',
+  queue_depth: 'More jobs wait than may: the gate of the queue is closed until fewer do.',
+  agent_waiting: 'More jobs of the agent wait than may: its gate is closed until fewer do.',
   rate_limited: 'The provider wants fewer requests for a while.',
   overloaded: 'The provider has too much to do.',
   quota: 'The account at the provider has used up what it may use.',

@@ -1,11 +1,9 @@
 /**
  * The records: small versioned pieces of state. A change carries the whole after-image of one record and the
  * cause of the change, so that replaying it needs no interpretation.
- *
  * Absent fields are `undefined` rather than missing, so that every record of a kind has one shape in memory; JSON drops them
  * on disk. The spec of a job alone leaves them out: it has many fields, of which most jobs give few.
  */
-
 import type { BatchRecord } from './batch-record.ts';
 import type { Body } from './body.ts';
 import type { Cause, KillWhy, WorkerReason } from './causes.ts';
@@ -20,6 +18,7 @@ import type { JobSpec } from './job-spec.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
 import type { McpPinRecord, McpTaskRecord } from './mcp-records.ts';
 import type { ModuleRecord } from './module-record.ts';
+import type { PolicyRecord } from './policy.ts';
 import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
@@ -324,6 +323,7 @@ export interface SmallKinds {
   readonly schedule: ScheduleRecord;
   readonly module: ModuleRecord;
   readonly governance: GovernanceRecord;
+  readonly policy: PolicyRecord;
   readonly mcp_pin: McpPinRecord;
   readonly mcp_task: McpTaskRecord;
   readonly consumer: ConsumerRecord;
@@ -347,6 +347,7 @@ export const SMALL_KINDS = [
   'schedule',
   'module',
   'governance',
+  'policy',
   'mcp_pin',
   'mcp_task',
   'consumer',

@@ -25,6 +25,7 @@ import { GovernanceCommands } from './governance.ts';
 import type { Loop } from './loop.ts';
 import { McpRecords } from './mcp-records.ts';
 import { ModuleMarks } from './module-marks.ts';
+import { PolicyCommands } from './policy.ts';
 import type { Reads } from './reads.ts';
 import { routeView } from './route-view.ts';
 import type { SessionArchive } from './session-archive.ts';
@@ -65,6 +66,11 @@ class PoolCommands extends Commands {
 
   evict(worker: string, by: string, isDead: boolean): Promise<WorkerRecord> {
     return this.order({ type: 'evict', worker, by, isDead });
+  }
+
+  /** Evicts all workers of the pool; returns their ids. */
+  evictAll(pool: string, by: string): Promise<readonly string[]> {
+    return this.order({ type: 'evict-pool', pool, by });
   }
 }
 
@@ -169,5 +175,6 @@ export const commandsOf = ({ loop, engine, clock, env, mayAct, ...parts }: Comma
   prices: new PriceCommands(loop, engine),
   moduleMarks: new ModuleMarks(loop, engine),
   governance: new GovernanceCommands(loop, engine),
+  policy: new PolicyCommands(loop, engine, clock),
   mcp: new McpRecords(loop, engine),
 });

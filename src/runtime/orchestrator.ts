@@ -75,7 +75,6 @@ export class Orchestrator extends Service {
   readonly #history: HistoryFeed;
   readonly #endNotices: EndNotices;
   readonly #observed: ObservedState;
-  /** All reads of the brain's state. */
   readonly reads: Reads;
   /** Notifies subscribers of ended jobs, once that is durable. */
   readonly ends: JobEnds;
@@ -92,6 +91,7 @@ export class Orchestrator extends Service {
   readonly prices: BrainCommands['prices'];
   readonly moduleMarks: BrainCommands['moduleMarks'];
   readonly governance: BrainCommands['governance'];
+  readonly policy: BrainCommands['policy'];
   readonly mcp: BrainCommands['mcp'];
   readonly schedules: Schedules;
   /** The requests of consumers. */
@@ -155,7 +155,7 @@ export class Orchestrator extends Service {
     this.#waitStates = new WaitStates({ ...shared, logger });
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
     ({ leases: this.leases, catalog: this.catalog, sessions: this.sessions } = commands);
-    ({ governance: this.governance, moduleMarks: this.moduleMarks } = commands);
+    ({ governance: this.governance, policy: this.policy, moduleMarks: this.moduleMarks } = commands);
     ({ pools: this.pools, limits: this.limits, prices: this.prices, mcp: this.mcp } = commands);
     this.schedules = new Schedules({ ...shared, submissions: this.#submissions });
     const sources = [...(managers ? [managers] : []), ...(parts.sources ?? [])];

@@ -2,7 +2,7 @@
  * Admission: accepts a job, refuses it, or finds the existing job that it repeats. The checks, in this order: the same
  * id, the same key, the lease, the model, the rules of governance, whether anything could run it, the session's budget, the size, the parent, what
  * it may cost, the jobs it waits for, a recent failure of the key, a full disk, a repeat whose job has just left memory
- * (its body was not stored), the limits, the capacity of the queue.
+ * (its body was not stored), the limits, the gates, the capacity of the queue.
  */
 
 import { OrchdError } from '../../model/errors.ts';
@@ -18,6 +18,7 @@ import type { Turn } from '../turn.ts';
 import { beginBatch } from './batch.ts';
 import { makeRoom } from './capacity.ts';
 import { checkCost } from './cost.ts';
+import { checkGates } from './gates.ts';
 import { checkGovernance } from './governed.ts';
 import { checkLease } from './lease.ts';
 import { reserve } from './quota.ts';
@@ -66,7 +67,7 @@ export function submit(turn: Turn, requested: Submission, how: 'new' | 'begun' =
   if (turn.state.full) throw new OrchdError('STORE_FULL');
   if (!submission.bodyStored)
     throw new OrchdError('STORE_BUSY', 'the job it repeats has just ended; try again');
-  const room = how === 'new' ? () => makeRoom(turn, submission) : () => undefined;
+  const room = how === 'new' ? () => admit(turn, submission) : () => undefined;
   const reservation = reserve(turn, submission, room);
   if (failure) turn.put('failure', failure, null, submission.forceRetry ? 'force-retry' : 'expired');
   beginSession(turn, submission);
@@ -76,6 +77,12 @@ export function submit(turn: Turn, requested: Submission, how: 'new' | 'begun' =
   if (place) turn.put('job', uid, reroute(entry.job, place), 'submit');
   passOnKnownEnds(turn, entry, submission.ends);
   return { is: 'admitted', entry, warning: unrunnable?.message };
+}
+
+/** Refuses a job that the gates or the full queue keep out. */
+function admit(turn: Turn, submission: Submission): void {
+  checkGates(turn, submission);
+  makeRoom(turn, submission);
 }
 
 function findSameId(turn: Turn, uid: string, submission: Submission): Admission | undefined {

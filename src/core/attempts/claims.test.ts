@@ -7,6 +7,7 @@ import type { Mode } from '../../model/governance.ts';
 import type { EngineEvent, ValueOf } from '../engine/areas.ts';
 import { due } from '../engine/due.ts';
 import { Engine } from '../engine/engine.ts';
+import { explain } from '../scheduling/explain.ts';
 import type { ConsumerOutcome } from './claims.ts';
 
 const TTL_MS = 15_000;
@@ -311,4 +312,17 @@ test('a consumer that drains finishes what it holds, and gets nothing new', () =
     'draining',
   );
   assert.equal(kit.report('ann', 'a:1'), true);
+
+test('a limit of a pool holds for its consumers together, and a freed place goes to the next job', () => {
+  const kit = new ConsumerKit({ limits: [{ scope: 'pool:consumers/p', running: 3 }] });
+  for (const name of ['ann', 'bob']) kit.register(name);
+  kit.register('zoe', { pool: 'other', types: ['u'] });
+  for (const id of ['a', 'b', 'c', 'd']) kit.submit(id);
+  for (const id of ['x', 'y']) kit.submit(id, { type: 'u' });
+  assert.deepEqual(kit.published(), ['a:1', 'b:1', 'c:1', 'x:1', 'y:1'], 'the other pool is not limited');
+  const why = explain(kit.engine.state, kit.job('d'));
+  assert.deepEqual(why, { code: 'quota', text: '"pool:consumers/p" runs as many jobs as it may: 3' });
+  assert.deepEqual(kit.claim('ann'), ['a', 'b']);
+  kit.report('ann', 'b:1');
+  assert.deepEqual(kit.published(), ['c:1', 'x:1', 'y:1', 'd:1']);
 });

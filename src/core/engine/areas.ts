@@ -12,6 +12,7 @@ import { mcp } from './mcp.ts';
 import { models } from './models.ts';
 import { modules } from './modules.ts';
 import { money } from './money.ts';
+import { policy } from './policy.ts';
 import { pools } from './pools.ts';
 import { schedules } from './schedules.ts';
 import { sessions } from './sessions.ts';
@@ -29,6 +30,7 @@ const HANDLERS = {
   ...schedules,
   ...modules,
   ...governance,
+  ...policy,
   ...mcp,
   ...brain,
 };

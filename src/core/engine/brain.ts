@@ -81,6 +81,7 @@ export const brain = {
     if (event.isCopy) disownAttempts(turn);
     if (event.isCopy) removeConsumers(turn);
     turn.state.leases.renewAll(turn.now);
+    turn.adoptPolicy();
     openPools(turn);
     openLimits(turn);
     // Configured prices that are invalid stop the start, not the first attempt.

@@ -8,6 +8,7 @@
  */
 import type { Change } from '../../model/records.ts';
 import { countEnds } from '../admission/batch.ts';
+import { updateGates } from '../admission/gates.ts';
 import { storeSpent } from '../admission/spent.ts';
 import { settleWaiters } from '../attempts/dependencies.ts';
 import { settlePauses } from '../attempts/pausing.ts';
@@ -51,15 +52,29 @@ const nextLapse = ({ leases, consumers }: State): number =>
 export class Engine implements EngineView {
   readonly state: State;
   readonly queue: Queue;
-  readonly settings: EngineSettings;
   readonly #context: EngineContext;
 
   constructor(parts: EngineParts) {
-    this.settings = parts.settings;
     const { retryShare, sticky } = parts.settings;
     this.queue = new Queue(retryShare, (entry, now) => holderOf(this, sticky, entry, now));
     this.state = new State(parts.settings, this.queue);
-    this.#context = { ...parts, state: this.state, queue: this.queue, demands: new Map() };
+    this.#context = {
+      ...parts,
+      configured: parts.settings,
+      state: this.state,
+      queue: this.queue,
+      demands: new Map(),
+    };
+  }
+
+  /** Those of the configuration, with what operators have set since. */
+  get settings(): EngineSettings {
+    return this.#context.settings;
+  }
+
+  /** Those of the configuration alone. */
+  get configured(): EngineSettings {
+    return this.#context.configured;
   }
 
   /** Handles one event. */
@@ -76,8 +91,10 @@ export class Engine implements EngineView {
       replies.push(handle(turn, event));
       processEnds(turn);
       if (this.state.pauses.isUnsettled) settlePauses(turn);
+      updateGates(turn);
       if (!isBackendNews(event) || !isBackendNews(events[at + 1])) schedule(turn);
     }
+    updateGates(turn);
     plan(turn);
     processEnds(turn);
     if (this.state.waiters.isUnsettled) {

@@ -3,12 +3,17 @@
  * a file and a line in areas.ts.
  */
 import { OrchdError } from '../../model/errors.ts';
+import { POLICY_ID } from '../../model/policy.ts';
 import type { BatchEnds } from '../admission/batch.ts';
+import { type EngineSettings, settingsWith } from '../settings.ts';
 import { Turn, type TurnContext } from '../turn.ts';
 import type { Demand } from '../workers/demand.ts';
 import type { WorkerTurn } from '../workers/turn.ts';
 
 export interface EngineContext extends TurnContext {
+  /** Those of the configuration, with what operators have set since. */
+  settings: EngineSettings;
+  readonly configured: EngineSettings;
   readonly demands: Map<string, Demand>;
 }
 
@@ -18,9 +23,20 @@ export class EngineTurn extends Turn implements WorkerTurn {
   /** The ends of jobs in this turn by batch. */
   readonly batchEnds: BatchEnds = new Map();
 
+  readonly #context: EngineContext;
+
   constructor(context: EngineContext, now: number) {
     super(context, now);
+    this.#context = context;
     this.demands = context.demands;
+  }
+
+  /** The values of the policy are in force from here on, in this turn too. */
+  adoptPolicy(): void {
+    const values = this.state.tables.policy.get(POLICY_ID)?.values ?? {};
+    this.settings = settingsWith(this.#context.configured, values);
+    this.#context.settings = this.settings;
+    this.state.pools.changed = true;
   }
 }
 

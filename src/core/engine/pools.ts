@@ -1,7 +1,7 @@
 /** Events of pools and their workers: reports of pool managers, and commands of operators. */
 import type { ErrorInfo } from '../../model/errors.ts';
 import type { PoolReport } from '../ports/pools.ts';
-import { evictWorker, orderPool, type PoolOrder } from '../workers/operator-commands.ts';
+import { evictPool, evictWorker, orderPool, type PoolOrder } from '../workers/operator-commands.ts';
 import { poolLost, poolReported, startFailed } from '../workers/reconcile.ts';
 import { type Handlers, mayRefuse } from './handler.ts';
 
@@ -13,7 +13,9 @@ export type PoolEvent =
   | { readonly type: 'start-failed'; readonly worker: string; readonly error: ErrorInfo }
   | { readonly type: 'pool-order'; readonly id: string; readonly order: PoolOrder; readonly by: string }
   /** `isDead`: the operator states that the worker's process is gone. */
-  | { readonly type: 'evict'; readonly worker: string; readonly by: string; readonly isDead?: boolean };
+  | { readonly type: 'evict'; readonly worker: string; readonly by: string; readonly isDead?: boolean }
+  /** Stop all workers of a pool. */
+  | { readonly type: 'evict-pool'; readonly pool: string; readonly by: string };
 
 export const pools = {
   'pool-awaited': ({ state }, { name, awaited }) => {
@@ -25,4 +27,5 @@ export const pools = {
   'start-failed': (turn, { worker, error }) => startFailed(turn, worker, error),
   'pool-order': mayRefuse((turn, { id, order, by }) => orderPool(turn, id, order, by)),
   evict: mayRefuse((turn, { worker, by, isDead }) => evictWorker(turn, worker, by, isDead ?? false)),
+  'evict-pool': mayRefuse((turn, { pool, by }) => evictPool(turn, pool, by)),
 } satisfies Handlers<PoolEvent>;

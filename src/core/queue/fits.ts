@@ -1,10 +1,12 @@
 /** Tells which backends can run which jobs. */
+import { isCpu } from '../../model/policy.ts';
 import { OWN_TYPES } from '../../model/run-jobs.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { Need } from './lane.ts';
 
-/** Whether a backend can run the jobs of a lane. */
-export function fits(need: Need, info: BackendInfo): boolean {
+/** Whether a backend can run the jobs of a lane. `keepsCpu`: backends without a GPU run only jobs that ask for them. */
+export function fits(need: Need, info: BackendInfo, keepsCpu = false): boolean {
+  if (keepsCpu && isCpu(info.labels) && !isCpu(need.labels)) return false;
   if (need.kind !== undefined && need.kind !== info.kind) return false;
   if (info.types === undefined ? OWN_TYPES.includes(need.type) : !info.types.includes(need.type))
     return false;
@@ -23,4 +25,13 @@ const contextOf = ({ contextLength, contextLengths }: BackendInfo, model: string
 function hasModel({ model, modelRef }: Need, { models, hasForeignModels }: BackendInfo): boolean {
   if (!models || (hasForeignModels && modelRef !== undefined)) return false;
   return (modelRef !== undefined && models.includes(modelRef)) || models.includes(model as string);
+}
+
+/** Notes whether a backend had the model of a lane and no longer has it. */
+export function noteFormer(
+  { need, formerBackends }: { readonly need: Need; readonly formerBackends: Set<string> },
+  { name, formerModels }: BackendInfo,
+): void {
+  if (need.model !== undefined && formerModels?.includes(need.model)) formerBackends.add(name);
+  else formerBackends.delete(name);
 }

@@ -2,15 +2,16 @@
  * The backends, and the lanes that each of them can serve. Used slots follow from the open attempts alone; everything
  * else is what backends have declared since this brain started, and is not persisted.
  */
+
+import { isCpu } from '../../model/policy.ts';
 import type { BlockReason } from '../../model/reasons.ts';
 import type { JobClass } from '../../model/records.ts';
-import type { Gate } from '../limits/gate.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { BreakerPolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { Breaker } from './breaker.ts';
-import { fits } from './fits.ts';
-import { LaneQueue, laneKey, type NeedSource, needOf } from './lane.ts';
+import { fits, noteFormer } from './fits.ts';
+import { type HeldLane, LaneQueue, laneKey, type NeedSource, needOf } from './lane.ts';
 import { Running } from './running.ts';
 
 /** A lane with the backends that can run its jobs. Only the fleet writes `backends` and `freeBackends`. */
@@ -36,20 +37,6 @@ export class Lane extends LaneQueue {
     this.routed.add(entry);
     return this;
   }
-}
-
-/** A lane whose next job cannot start, although a backend is free. */
-export interface HeldLane {
-  readonly next: JobEntry;
-  /** The version of the gates. */
-  readonly at: number;
-  /** The gate that holds it up, if one does. */
-  readonly by: Gate | undefined;
-}
-
-function noteFormer({ need, formerBackends }: Lane, { name, formerModels }: BackendInfo): void {
-  if (need.model !== undefined && formerModels?.includes(need.model)) formerBackends.add(name);
-  else formerBackends.delete(name);
 }
 
 /** The lane in which a job waits. The cast is safe: Queue only ever stores a Lane there. */
@@ -122,6 +109,7 @@ export class Fleet {
   readonly runnable = new Set<Lane>();
   /** Lanes with a ready job and no free backend. */
   readonly unserved = new Set<Lane>();
+  keepsCpu = false;
   /** The lanes that have become unserved since workers/plan.ts last ran. */
   readonly newlyUnserved = new Set<Lane>();
   /** Names of closed backends whose last job has ended. */
@@ -204,6 +192,19 @@ export class Fleet {
     if (!backend || backend.paused === paused) return;
     backend.paused = paused;
     this.#refresh(backend);
+  }
+
+  /** Sets whether backends without a GPU are kept for jobs that ask for them. Returns whether that has changed. */
+  keepCpu(isKept: boolean): boolean {
+    if (this.keepsCpu === isKept) return false;
+    this.keepsCpu = isKept;
+    for (const backend of this.backends.values()) {
+      if (!isCpu(backend.info.labels)) continue;
+      this.#unlink(backend);
+      for (const lane of this.lanes.values()) this.#link(lane, backend);
+      this.#refresh(backend);
+    }
+    return true;
   }
 
   /** Sets how many slots a limit lets a backend use; undefined: all. */
@@ -368,7 +369,7 @@ export class Fleet {
   }
 
   #link(lane: Lane, backend: BackendEntry): void {
-    if (!fits(lane.need, backend.info)) return;
+    if (!fits(lane.need, backend.info, this.keepsCpu)) return;
     lane.backends.push(backend);
     backend.lanes.push(lane);
     if (!backend.free) return;

@@ -5,6 +5,7 @@
 import type { PickReason } from '../../model/causes.ts';
 import type { JobSpec } from '../../model/job-spec.ts';
 import type { AskRecord, JobClass, Labels } from '../../model/records.ts';
+import type { Gate } from '../limits/gate.ts';
 import type { LanePolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { ClassQueue } from './class-queue.ts';
@@ -53,6 +54,15 @@ export function laneKey({ spec, modelRef, contextTokens }: NeedSource): string {
   // Label values are arbitrary text: as JSON, no value can be mistaken for another label.
   for (const name of labelNames) key += `\n${JSON.stringify([name, labels?.[name]])}`;
   return key;
+}
+
+/** A lane whose next job cannot start, although a backend is free. */
+export interface HeldLane {
+  readonly next: JobEntry;
+  /** The version of the gates. */
+  readonly at: number;
+  /** The gate that holds it up, if one does. */
+  readonly by: Gate | undefined;
 }
 
 /** The class whose job is picked next, and why. */

@@ -5,6 +5,7 @@ import type { GatedAsk } from '../limits/gates.ts';
 import { maySee, writtenScope } from '../limits/limit.ts';
 import type { EstimatedAsk } from '../money/bound.ts';
 import type { PricesView } from '../money/prices.ts';
+import type { BackendInfo } from '../ports/backend.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
 import type { WaitsFor } from '../queue/gate-lists.ts';
 import type { EngineView } from '../turn.ts';
@@ -86,14 +87,18 @@ export class StartChecks {
   /** The gate of the backend's pool, if as many jobs run there as may. */
   #fullPool({ info }: BackendEntry): Gate | undefined {
     const { gates, fleet } = this.#view.queue;
-    const pool = info.home?.pool;
+    const pool = poolOf(info);
     const gate = pool === undefined ? undefined : gates.pool(pool, this.#now);
     if (gate?.limit.running === undefined) return undefined;
     let used = 0;
-    for (const other of fleet.backends.values()) if (other.info.home?.pool === pool) used += other.used;
+    for (const other of fleet.backends.values()) if (poolOf(other.info) === pool) used += other.used;
     return used >= gate.limit.running ? gate : undefined;
   }
 }
+
+/** The pool as limits name it: that of a worker by its id, one of consumers by the name of its backend, `consumers/NAME`. */
+const poolOf = ({ home, isPulled, name }: BackendInfo): string | undefined =>
+  home?.pool ?? (isPulled ? name : undefined);
 
 function unknownCost(is: 'unpriced' | 'unbounded', { info }: BackendEntry): ErrorInfo {
   if (is === 'unpriced') {

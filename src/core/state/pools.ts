@@ -3,6 +3,7 @@
  * brain that starts has no devices until the first reports arrive.
  */
 import type { ErrorInfo } from '../../model/errors.ts';
+import { isCpu } from '../../model/policy.ts';
 import type { PoolDevice, PoolReport, ReportedWorker } from '../ports/pools.ts';
 
 export class PoolEntry {
@@ -60,6 +61,28 @@ export class Pools {
   forecastAt = 0;
   /** Set when something has changed that may let a waiting lane be served: the next plan() visits all of them. */
   changed = false;
+  /** What `memory` has found; undefined once a pool has reported since. */
+  #memory: { readonly used: number; readonly total: number } | undefined;
+
+  /** The memory of all GPUs of the pools that answer, at their last reports. Computed once for each report. */
+  memory(): { readonly used: number; readonly total: number } {
+    if (this.#memory) return this.#memory;
+    let [used, total] = [0, 0];
+    for (const pool of this.known.values())
+      for (const { totalBytes, availableBytes } of pool.up && !isCpu(pool.report.labels)
+        ? pool.devices.values()
+        : []) {
+        used += totalBytes - availableBytes;
+        total += totalBytes;
+      }
+    this.#memory = { used, total };
+    return this.#memory;
+  }
+
+  /** What devices use has changed, or which pools answer. */
+  remeasure(): void {
+    this.#memory = undefined;
+  }
 
   /** Brain time was stepped: the rest of every wait stays as it was. */
   moveInstants(byMs: number): void {
@@ -88,6 +111,7 @@ export class Pools {
   }
 
   update(report: PoolReport, now: number): PoolEntry {
+    this.remeasure();
     const known = this.known.get(report.id);
     if (!known?.up || known.report.version !== report.version) this.changed = true;
     if (known) {

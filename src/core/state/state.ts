@@ -2,7 +2,7 @@
  * The records in memory with their indexes. The state notifies the queue and does not hold it (docs/decisions/0015).
  *
  * S1  apply(change) is the only way in which a record changes, and the indexes follow from the records: a replay of the
- *     same changes gives the same indexes. Not derived from records: `limiter`, `unreserved`, the order in which failures were used, `pools`, `full`, `paused`, the
+ *     same changes gives the same indexes. Not derived from records: `limiter`, `unreserved`, the order in which failures were used, `pools`, `gates`, `full`, `paused`, the
  *     heartbeats of leases, and the fields of `JobMemory` that other folders write.
  * S2  A job is ready for the follower exactly while it is queued, neither it nor a job above it is paused (P2 of
  *     pauses.ts), its `waitsUntil` has passed, no job that it waits for holds it back, and its session lets it run.
@@ -28,6 +28,7 @@ import { Limiter } from '../limits/limiter.ts';
 import type { StateSettings } from '../settings.ts';
 import { AdmissionOrder } from './admission-order.ts';
 import { BatchTable } from './batch-table.ts';
+import { ClosedGates } from './closed-gates.ts';
 import { ConsumerTable, PulledAttempts } from './consumers.ts';
 import { awaitedIds, EndWaiters, endOfEntry } from './end-waiters.ts';
 import { JobEntry, type Parked, type WritableRecords, withAttempt } from './job-entry.ts';
@@ -103,6 +104,7 @@ export class State {
   unreserved: IterableIterator<JobEntry> | undefined;
   /** The reports of pool managers. Not persisted; written by workers/. */
   readonly pools = new Pools();
+  readonly gates = new ClosedGates();
   readonly roster = new Roster();
   readonly pauses = new Pauses();
   /** Which jobs wait for which. Released by attempts/, some in each step. */
@@ -311,6 +313,7 @@ export class State {
   #countQueued({ ask }: JobEntry, by: 1 | -1): void {
     this.queuedBytes += by * ask.payloadBytes;
     this.queuedByTenant.count(ask, by);
+    this.gates.count(ask, by);
   }
 
   #moveAttempt(token: string, after: AttemptRecord, now: number): JobEntry | undefined {

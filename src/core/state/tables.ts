@@ -213,6 +213,7 @@ export const plainTables = (): Omit<Tables, IndexedKind> => ({
   schedule: new Table(),
   module: new Table(),
   governance: new Table(),
+  policy: new Table(),
   mcp_pin: new Table(),
   mcp_task: new Table(),
 });

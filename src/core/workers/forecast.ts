@@ -61,7 +61,12 @@ const startMsOf = (state: State, modelRef: string): number =>
 export function lookAhead(turn: WorkerTurn): void {
   const { demands } = turn;
   const { pools, catalog } = turn.state;
-  if (!turn.settings.pools.prewarm || turn.now - pools.forecastAt < FORECAST_INTERVAL_MS) return;
+  if (
+    !turn.settings.pools.prewarm ||
+    turn.state.gates.memory ||
+    turn.now - pools.forecastAt < FORECAST_INTERVAL_MS
+  )
+    return;
   pools.forecastAt = turn.now;
   const survey = new Survey(turn);
   for (const [id, demand] of demands) {

@@ -5,16 +5,26 @@
  * L1  One start serves all jobs that wait for a model: no other is ordered while it is under way.
  * L2  A busy worker is not stopped for another model: it is drained, and stopped when it is idle.
  * L3  Nothing is started, drained or evicted in a pool that does not answer.
+ * L4  While the gate of GPU memory is closed, nothing is started on a GPU; idle workers make room until it opens again.
  */
 
 import type { WorkerReason } from '../../model/causes.ts';
 import { drainWorker, orderWorker, stopWorker } from '../../model/moves.ts';
+import { isCpu } from '../../model/policy.ts';
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import { workerBackend } from '../ports/pools.ts';
 import type { Lane } from '../queue/fleet.ts';
 import type { Turn } from '../turn.ts';
 import { type EvictionPlan, type EvictionRequest, planEviction } from './evict.ts';
-import { type DeviceRoom, type DeviceWorker, distanceTo, hasLabels, roomiest, Survey } from './room.ts';
+import {
+  type DeviceRoom,
+  type DeviceWorker,
+  distanceTo,
+  hasLabels,
+  isLeaving,
+  roomiest,
+  Survey,
+} from './room.ts';
 
 /** Plans workers for the unserved lanes: for all of them when pools have changed, else for the newly unserved. */
 export function plan(turn: Turn): void {
@@ -81,14 +91,40 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   const fitting = survey.for({ labels: lane.need.labels, vramBytes: model.vramBytes });
   const rooms = useless ? fitting.filter(({ pool }) => !useless.has(pool.report.id)) : fitting;
   if (rooms.length === 0) return noDeviceText(useless);
+  const gate = closedGate(turn);
+  const open = gate ? rooms.filter(({ pool }) => isCpu(pool.report.labels)) : rooms;
   const hasRoom = survey.mostFree >= model.vramBytes;
-  const room = hasRoom ? roomiest(rooms, model.vramBytes, regionOf(turn, lane), failed?.where) : undefined;
+  const room = hasRoom ? roomiest(open, model.vramBytes, regionOf(turn, lane), failed?.where) : undefined;
   if (room) {
     start(turn, model, room, { is: running > 0 ? 'load' : 'demand' }, (failed?.tries ?? 0) + 1);
     return 'a worker with this model is starting';
   }
   // Other models are not evicted for a second worker of a model.
-  return running > 0 ? undefined : evictFor(turn, lane, model, rooms);
+  if (running > 0) return undefined;
+  if (!gate) return evictFor(turn, lane, model, rooms, 0);
+  if (gate.isAnyLeaving) return gate.text;
+  return `${gate.text}; ${evictFor(turn, lane, model, rooms, gate.excessBytes)}`;
+}
+
+/** The gate of GPU memory while it is closed; undefined while workers may be started. */
+interface ClosedGate {
+  readonly text: string;
+  /** What must be freed before it opens. */
+  readonly excessBytes: number;
+  /** Workers are on their way out: what they free is not known yet. */
+  readonly isAnyLeaving: boolean;
+}
+
+function closedGate({ state, settings }: Turn): ClosedGate | undefined {
+  const { memory, usedBytes, totalBytes } = state.gates;
+  const { gpuMemory } = settings.gates ?? {};
+  if (!memory || !gpuMemory) return undefined;
+  const percent = Math.floor((usedBytes / totalBytes) * 100);
+  return {
+    text: `no worker is started while ${percent} % of the GPU memory is used: at ${gpuMemory.openBelow} % starts go on`,
+    excessBytes: Math.max(0, usedBytes - (totalBytes * gpuMemory.openBelow) / 100) + 1,
+    isAnyLeaving: [...state.workers.values()].some(isLeaving),
+  };
 }
 
 /** Counts the workers of a model; `running` are only those that can serve the lane. */
@@ -149,8 +185,10 @@ function isServing(turn: Turn, pool: string, id: string): boolean {
   return backend?.up === true && !backend.closed;
 }
 
-/** Whether the lane's jobs would wait longer than scaleUpWaitMs for the existing workers. */
+/** Whether the lane's jobs would wait longer than scaleUpWaitMs for the existing workers, or the queue is too deep. */
 function needsAnother(turn: Turn, lane: Lane): boolean {
+  const { depth } = turn.state.gates;
+  if (depth && turn.settings.gates?.queueDepth?.onDepth === 'scale_up') return true;
   if (lane.serviceMs === undefined) return false;
   const slots = lane.backends.reduce(
     (sum, { up, closed, info }) => sum + (up && !closed ? info.slots : 0),
@@ -162,14 +200,27 @@ function needsAnother(turn: Turn, lane: Lane): boolean {
 const regionOf = (turn: Turn, lane: Lane): string | undefined =>
   (lane.interactive.head() ?? lane.batch.head())?.ask.spec.region ?? turn.settings.pools.region;
 
-/** Evicts or drains workers of other models on the device where that costs least; returns what the lane waits for. */
-function evictFor(turn: Turn, lane: Lane, model: ModelRecord, rooms: readonly DeviceRoom[]): string {
+/**
+ * Evicts or drains workers of other models on the device where that costs least, so that besides the model so many bytes
+ * more come free; returns what the lane waits for.
+ */
+function evictFor(
+  turn: Turn,
+  lane: Lane,
+  model: ModelRecord,
+  rooms: readonly DeviceRoom[],
+  excessBytes: number,
+): string {
   const request = evictionRequest(turn, lane, model);
   const region = regionOf(turn, lane);
   let best: DeviceEviction | undefined;
   let why = 'there is no room for it';
   for (const room of rooms) {
-    const eviction = planEviction(request, room, model.vramBytes);
+    const eviction = planEviction(
+      request,
+      room,
+      Math.min(room.device.totalBytes, model.vramBytes + excessBytes),
+    );
     if (eviction.is === 'coming') return 'a worker with another model is on its way out';
     if (eviction.is === 'none') why = eviction.why;
     else if (!best || isCheaper({ eviction, room }, best, region)) best = { eviction, room };

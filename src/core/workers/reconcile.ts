@@ -36,6 +36,7 @@ export function poolLost(turn: Turn, id: string, problem?: string): void {
   if (pool) pool.problem = problem;
   if (!pool?.up) return;
   pool.up = false;
+  turn.state.pools.remeasure();
   turn.state.pools.changed = true;
   for (const worker of pool.workers.keys()) turn.fleet.setClosed(workerBackend(id, worker), true);
 }

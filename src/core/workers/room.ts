@@ -1,5 +1,6 @@
 /** Finds the devices on which a worker with a model could be started, and the memory that is free on them. */
 
+import { isCpu } from '../../model/policy.ts';
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import type { PoolDevice } from '../ports/pools.ts';
 import { workerBackend } from '../ports/pools.ts';
@@ -125,10 +126,16 @@ export class Survey {
     const known = labels ? undefined : this.#found.get(vramBytes);
     if (known) return known;
     const rooms = this.#all().filter(
-      ({ pool, device }) => device.totalBytes >= vramBytes && hasLabels(pool, labels),
+      ({ pool, device }) =>
+        device.totalBytes >= vramBytes && hasLabels(pool, labels) && this.#isForUse(pool, labels),
     );
     if (!labels) this.#found.set(vramBytes, rooms);
     return rooms;
+  }
+
+  /** Pools without a GPU may be kept for jobs that ask for them. */
+  #isForUse({ report }: PoolEntry, labels: Need['labels']): boolean {
+    return !this.#view.queue.fleet.keepsCpu || !isCpu(report.labels) || isCpu(labels);
   }
 
   #all(): readonly DeviceRoom[] {

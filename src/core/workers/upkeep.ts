@@ -1,6 +1,7 @@
 /** The periodic work on workers: starts that take too long, drains that are done, idle workers, reloads, forecasts. */
 
 import { errorInfo } from '../../model/errors.ts';
+import { isCpu } from '../../model/policy.ts';
 import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
 import { workerBackend } from '../ports/pools.ts';
 import { lastUse } from './evict.ts';
@@ -84,6 +85,7 @@ function reload(turn: WorkerTurn, id: string, order: PoolRecord): void {
   }
   const failed = state.pools.failedStarts.get(model.ref);
   if (here.some(([, { state }]) => state === 'starting') || (failed && failed.until > turn.now)) return;
+  if (state.gates.memory && !isCpu(state.pools.get(id)?.report.labels)) return;
   const rooms = new Survey(turn).for({ labels: { pool: id }, vramBytes: model.vramBytes });
   const room = roomiest(rooms, model.vramBytes, undefined);
   if (room) start(turn, model, room, { is: 'reload', by: order.by }, (failed?.tries ?? 0) + 1);

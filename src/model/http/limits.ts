@@ -15,7 +15,7 @@ export const WrittenLimit = Type.Object(
       minLength: 1,
       maxLength: 400,
       description:
-        'What is limited: global, tenant:T, agent:T/NAME, token:NAME or (of another tenant than the default) token:T/NAME, session:T/ID, model:NAME, pool:NAME, seat:BACKEND, route:NAME or root:T/JOB (a job and all below it); * as the last part limits each of them separately',
+        'What is limited: global, tenant:T, agent:T/NAME, token:NAME or (of another tenant than the default) token:T/NAME, session:T/ID, model:NAME, pool:NAME (of workers) or pool:consumers/NAME, seat:BACKEND, route:NAME or root:T/JOB (a job and all below it); * as the last part limits each of them separately',
     }),
     requests_per_sec: optional(rate('Jobs admitted per second')),
     tokens_per_sec: optional(rate('Tokens of prompts and answers per second')),
