@@ -1,6 +1,7 @@
 /** Turns records into the columns of the tables, and rows back into records. */
 import type { JobBundle } from '../../core/ports/store.ts';
 import { causeText } from '../../model/causes.ts';
+import { isPoolOfConsumers, poolOfBackend } from '../../model/consumer-record.ts';
 import { keptBody } from '../../model/kept-body.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
@@ -94,12 +95,16 @@ export function askValues(uid: string, ask: AskRecord, text: string): Value[] {
   ];
 }
 
+/** Consumers of a pool are one backend; their pool is known to others by its own name. */
+const ownerPool = (backend: string): string =>
+  isPoolOfConsumers(backend) ? poolOfBackend(backend) : backend;
+
 export function jobValues(job: JobRecord, text: string, seq: number): Value[] {
   return [
     seq,
     STATUS[job.state],
     isTerminal(job.state) ? 1 : 0,
-    job.backend === undefined ? null : cut(job.backend, CHARS.id),
+    job.backend === undefined ? null : cut(ownerPool(job.backend), CHARS.id),
     job.attempt,
     job.endedAt ?? null,
     job.error === undefined ? null : `${job.error.code}: ${job.error.message}`.slice(0, 4000),
