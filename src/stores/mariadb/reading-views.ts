@@ -8,7 +8,7 @@ const VIEW = 'CREATE OR REPLACE SQL SECURITY DEFINER VIEW';
 /** The stored text of a payload: inside the row of its job, or in the pieces of its body. */
 const TEXT = `IF(j.payload_blob IS NULL, j.payload, CONCAT(b.body, COALESCE(
     (SELECT GROUP_CONCAT(p.body ORDER BY p.part SEPARATOR '') FROM orchestrator_blob_parts p WHERE p.blob_id = b.id), '')))`;
-const BYTES = `IF(j.payload_blob IS NULL, OCTET_LENGTH(j.payload), CAST(JSON_VALUE(j.ask, '$.payload.bytes') AS UNSIGNED))`;
+const BYTES = `CAST(IF(j.payload_blob IS NULL, OCTET_LENGTH(j.payload), JSON_VALUE(j.ask, '$.payload.bytes')) AS UNSIGNED)`;
 
 /** `sealed` and `composed` texts begin as no JSON text does (kit/seal.ts, model/composed.ts). */
 const START = 'LEFT(IF(j.payload_blob IS NULL, j.payload, b.body), 9)';
