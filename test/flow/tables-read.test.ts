@@ -43,7 +43,8 @@ before(async () => {
   const config = JSON.stringify({ store: 'mariadb', mariadb: { url } });
   brain = await createOrchestrator({ config, backends: [{ name: 'local', slots: 2, types }] });
   admin = await connector(url)();
-  for (const statement of statementsOf('grants')) await admin.run(statement.replaceAll(' orchd.', ` ${database}.`));
+  for (const statement of statementsOf('grants'))
+    await admin.run(statement.replaceAll(' orchd.', ` ${database}.`));
   const account = new URL(url);
   account.username = 'reporter';
   account.password = 'choose-another-one';
@@ -66,10 +67,18 @@ async function fill(): Promise<void> {
   await brain.submit({ job_id: 'long-talk', type: 'fine', payload: { text: SAID + LARGE }, session_id: 's' });
   for (const id of ['report-7', 'huge', 'small', 'bad', 'talk', 'long-talk']) await brain.wait(id);
   await brain.leases.grant({ token: LEASE, agent: 'embedder', minMemoryMb: 0, ttlMs: 3_600_000 }, 'default');
-  await brain.consumers.register({ pool: 'gpu', name: 'one', slots: 2, types: ['pulled'], consumer_id: CONSUMER });
+  await brain.consumers.register({
+    pool: 'gpu',
+    name: 'one',
+    slots: 2,
+    types: ['pulled'],
+    consumer_id: CONSUMER,
+  });
   for (const id of ['pulled-1', 'pulled-2', 'later-1', 'later-2', 'later-3'])
     await brain.submit({ job_id: id, type: 'pulled', payload: { id }, max_tries: 1 });
-  const { jobs } = JSON.parse(await brain.consumers.claim(CONSUMER, { claim: 1, max: 2 }, () => undefined)) as {
+  const { jobs } = JSON.parse(
+    await brain.consumers.claim(CONSUMER, { claim: 1, max: 2 }, () => undefined),
+  ) as {
     jobs: { token: string }[];
   };
   const [first, second] = jobs.map(({ token }) => token);
@@ -121,7 +130,9 @@ test('a payload is read by SQL wherever it lies: in its row, in one body, or in 
 });
 
 test('what was said in a session stays sealed for those who read the tables', async () => {
-  const rows = await read("SELECT uid, form, payload FROM orchestrator_job_payloads WHERE uid LIKE '%talk' ORDER BY uid");
+  const rows = await read(
+    "SELECT uid, form, payload FROM orchestrator_job_payloads WHERE uid LIKE '%talk' ORDER BY uid",
+  );
   assert.deepEqual(
     rows.map(([uid, form]) => [uid, form]),
     [

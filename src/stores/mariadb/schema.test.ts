@@ -128,9 +128,12 @@ test('texts are utf8mb4, compared byte by byte and with their spaces; times are 
       assert.deepEqual([charset, collation], ['utf8mb4', 'utf8mb4_nopad_bin'], `${table}.${name}`);
     }
   }
-  const put = (id: string) => sql.run('INSERT INTO worker_pools (pool_id, agent_name) VALUES (?, ?)', [id, id]);
+  const put = (id: string) =>
+    sql.run('INSERT INTO worker_pools (pool_id, agent_name) VALUES (?, ?)', [id, id]);
   for (const id of ['pool', 'POOL', 'pool ', 'pööl', '🐦']) await put(id);
-  const [found] = await sql.query<{ n: number }>("SELECT COUNT(*) AS n FROM worker_pools WHERE pool_id = 'pool'");
+  const [found] = await sql.query<{ n: number }>(
+    "SELECT COUNT(*) AS n FROM worker_pools WHERE pool_id = 'pool'",
+  );
   assert.equal(Number(found?.n), 1);
   await sql.run('DELETE FROM worker_pools');
 });
@@ -159,7 +162,9 @@ test('rows get their times from the database, in UTC', async () => {
     await migrate(line);
     await line.run("INSERT INTO worker_pools (pool_id, started_at) VALUES ('p', CURRENT_TIMESTAMP(6))");
     await line.run("INSERT INTO orchestrator_leases (token, agent_name, record) VALUES ('t', 'a', '{}')");
-    await line.run("INSERT INTO orchestrator_audit (id, event_type, details, epoch, at_ms, subject) VALUES (1, 'e', '{}', 1, 1, 's')");
+    await line.run(
+      "INSERT INTO orchestrator_audit (id, event_type, details, epoch, at_ms, subject) VALUES (1, 'e', '{}', 1, 1, 's')",
+    );
     const times = await line.query<{ text: string; age: number }>(
       `SELECT CAST(at AS CHAR) AS text, ABS(TIMESTAMPDIFF(SECOND, at, UTC_TIMESTAMP(6))) AS age FROM
         (SELECT created_at AS at FROM orchestrator_leases UNION ALL SELECT started_at FROM worker_pools
@@ -171,7 +176,11 @@ test('rows get their times from the database, in UTC', async () => {
       assert.ok(Number(age) < 600, `${text} is a time of UTC`);
     }
     const [zone] = await line.query<{ zone: string }>('SELECT @@session.time_zone AS zone');
-    assert.equal(zone?.zone, '+00:00', 'a connection of ours reads and writes them in UTC, whatever the zone of the server');
+    assert.equal(
+      zone?.zone,
+      '+00:00',
+      'a connection of ours reads and writes them in UTC, whatever the zone of the server',
+    );
     const { updated_at: updated } = Object.fromEntries(await columnsOf(line, 'orchestrator_jobs'));
     assert.match(updated?.extra ?? '', /on update current_timestamp\(6\)/);
   } finally {
@@ -213,7 +222,8 @@ test('a job that ran at a pool of consumers before has the name of the pool afte
   try {
     await migrate(line);
     await line.run('UPDATE orchestrator_schema SET version = ?', [MIGRATIONS.length - 1]);
-    const columns = 'uid, job_id, tenant, n, seq, type, payload, is_terminal, principal, caller_chose_id, ask, job';
+    const columns =
+      'uid, job_id, tenant, n, seq, type, payload, is_terminal, principal, caller_chose_id, ask, job';
     const put = (id: string, pool: string) =>
       line.run(
         `INSERT INTO orchestrator_jobs (${columns}, owner_pool, updated_at)
