@@ -51,6 +51,7 @@ const GROUPS = [
 const SLOW_FOLDERS = [
   'src/backends/conformance/',
   'src/backends/local/command/',
+  'src/backends/stream/',
   'src/stores/conformance/',
   'src/stores/mariadb/',
 ];

@@ -75,6 +75,13 @@ test('createOrchestrator can be imported from it', () => {
   assert.equal(printed.trim(), 'function');
 });
 
+test('orchd/consumer can be imported from it, and its heartbeats have the file of their thread', () => {
+  const code = "import { Consumer } from 'orchd/consumer'; console.log(typeof Consumer);";
+  const printed = run(project, process.execPath, '--input-type=module', '--eval', code);
+  assert.equal(printed.trim(), 'function');
+  assert.ok(packed.includes('package/dist/consumer/heartbeat-main.js'));
+});
+
 test('orchd/ai-sdk can be imported from it beside the package `ai`, with its types', () => {
   for (const peer of ['ai', '@ai-sdk']) {
     symlinkSync(join(root, 'node_modules', peer), join(project, 'node_modules', peer));

@@ -4,7 +4,6 @@
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { needDebian } from '../../test/fakes/debian.ts';
 import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
 import { openBullMq, type Redis } from '../systems/bullmq.ts';
@@ -88,7 +87,7 @@ async function startServers(folder: string, servers: AsyncDisposableStack): Prom
   servers.defer(() => mariadb.stop());
   const postgres = await startPostgres(own('postgres'));
   servers.defer(() => postgres.stop());
-  const redis = await startRedis(own('redis'), await needDebian('redis-server'));
+  const redis = await startRedis(own('redis'));
   servers.defer(() => redis.stop());
   const { pid } = postgres;
   return [

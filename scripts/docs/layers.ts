@@ -12,6 +12,7 @@ const FOLDERS: Readonly<Record<string, string>> = {
   config: 'from a file and the environment to one checked, frozen configuration',
   wire: 'what every server and client shares: HTTP server, event streams, authentication, errors',
   spool: 'the protocol of jobs in folders',
+  consumer: 'the client of programs that ask for work, for Node (`orchd/consumer`)',
   core: 'every decision: pure, without I/O and without waiting',
   relay: 'the events of running attempts, passed on to any number of followers',
   runtime: 'the shell around the engine: the loop, commits, effects, reads',
@@ -19,7 +20,8 @@ const FOLDERS: Readonly<Record<string, string>> = {
   backends: "the brain's side of everything that executes jobs",
   daemons: 'what runs outside of the brain: worker, executor of an upstream, gateway, pool manager',
   agents: 'agents as clients of admission',
-  adapters: 'what brings backends or work: upstreams, the gateway, modules that propose jobs',
+  adapters:
+    'what brings backends or work: upstreams, the gateway, modules that propose jobs, streams in Redis',
   telemetry: 'metrics and narration: subscribers of durable changes',
   api: 'the HTTP routes, by area',
   client: 'the TypeScript client, for programs, browsers and the command line',

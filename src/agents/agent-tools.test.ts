@@ -8,7 +8,7 @@ import { agentToolSet } from './agent-tools.ts';
 const refusalOf = (agent: Partial<AgentConfig>) => () =>
   agentToolSet(
     { name: 'helper', model: 'small', ...agent },
-    { env: realEnv(), folders: {}, own: [], sandbox: { works: true }, mcp: undefined },
+    { env: realEnv(), folders: {}, own: [], sandbox: { works: true }, mcp: undefined, agents: [] },
   );
 
 test('tools that an agent does not have cannot be named, approved or demanded', () => {

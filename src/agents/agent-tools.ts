@@ -7,6 +7,7 @@ import type { AgentDefinition } from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import { isMcpTool, type McpTools, mcpPlace } from './mcp-tools.ts';
 import type { ToolOffer } from './run-state.ts';
+import { agentTool, isAgentTool } from './tools/agent.ts';
 import { DEFAULT_TIMEOUT_MS } from './tools/call.ts';
 import { commandTool, isCommandTool } from './tools/command.ts';
 import { fileTools } from './tools/files.ts';
@@ -29,6 +30,8 @@ export interface ToolSources {
   readonly sandbox: Sandbox;
   /** The tools of MCP servers, for every agent that names them. */
   readonly mcp: McpTools | undefined;
+  /** All agents: each may be a tool of others. */
+  readonly agents: readonly Pick<AgentConfig, 'name' | 'description'>[];
 }
 
 /** Everything that the agent may name in `tools`. */
@@ -53,7 +56,13 @@ function toolsFor(agent: AgentConfig, { env, folders, own, sandbox }: ToolSource
 /** The tools that an agent names. Throws INVALID_PARAMS for a name that no tool has. */
 export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet {
   const known = new ToolSet(toolsFor(agent, sources));
-  const { tools: named = [] } = agent;
+  const { tools: named = [], background = [] } = agent;
+  for (const other of sources.agents) {
+    if (!named.includes(other.name)) continue;
+    if (known.get(other.name)) throw ambiguous(other.name);
+    known.add(agentTool(other, background.includes(other.name)));
+  }
+  for (const name of background) if (!isAgentTool(known.get(name)?.tool)) throw noBackground(agent, name);
   const own = named.filter((name) => known.get(name) || !sources.mcp?.check(name));
   for (const name of own) if (!known.get(name)) checkSetting(name, agent);
   // Throws for a name that is unknown.
@@ -69,6 +78,20 @@ export function agentToolSet(agent: AgentConfig, sources: ToolSources): ToolSet 
     throw new OrchdError('INVALID_PARAMS', message, { field: 'approve' });
   }
   return new ToolSet(named.flatMap((name) => known.get(name)?.tool ?? []));
+}
+
+const ambiguous = (name: string): OrchdError =>
+  new OrchdError(
+    'INVALID_PARAMS',
+    `"${name}" is the name of a tool and of an agent: give one of them another`,
+    {
+      field: 'tools',
+    },
+  );
+
+function noBackground({ name: agent }: AgentConfig, name: string): OrchdError {
+  const message = `the agent "${agent}" has no agent "${name}" among its tools that could work in the background`;
+  return new OrchdError('INVALID_PARAMS', message, { field: 'background' });
 }
 
 function checkTwice(named: readonly string[]): void {
@@ -113,6 +136,10 @@ export function offerOf(
       const tool = find(name)?.tool;
       if (isMcpTool(tool)) return mcpPlace(tool);
       return { backend: isCommandTool(tool) ? 'command' : 'function' };
+    },
+    agentOf: (name) => {
+      const tool = find(name)?.tool;
+      return isAgentTool(tool) ? { name: tool.agent, isBackground: tool.isBackground } : undefined;
     },
     faultOf: (name) => (named.includes(name) ? mcp?.faultOf(name) : undefined),
     outputBytesOf: (name) => {

@@ -16,13 +16,17 @@ import { OrchdError } from '../model/errors.ts';
 import {
   APPROVAL_TYPE,
   FAILED_TOOL,
+  REPORT_TYPE,
+  type Report,
   RUN_TYPE,
   TOOL_TYPE,
   type ToolPayload,
   type ToolResult,
 } from '../model/run-jobs.ts';
+import { checkCalls } from './agent-graph.ts';
 import { agentToolSet, offerOf, type ToolSources } from './agent-tools.ts';
 import { awaitApproval } from './approval.ts';
+import { type BackgroundParts, report, startInBackground } from './background.ts';
 import { COMMAND_BACKEND, type CommandPlace, commandBackend } from './command-backend.ts';
 import { McpTools } from './mcp-tools.ts';
 import { outputCheck } from './output-check.ts';
@@ -31,6 +35,7 @@ import type { RunRecord } from './replay/run-record.ts';
 import type { RunOf } from './run.ts';
 import type { ToolOffer } from './run-state.ts';
 import { AgentRunner, type RunnerParts } from './runner.ts';
+import { type AgentTool, isAgentTool } from './tools/agent.ts';
 import type { ToolArguments } from './tools/arguments.ts';
 import { callTool } from './tools/call.ts';
 import { isCommandTool } from './tools/command.ts';
@@ -55,7 +60,7 @@ export interface AgentsParts {
   readonly mcp?: McpServers | undefined;
 }
 
-export interface RunReads extends Pick<RunnerParts, 'job' | 'conversation' | 'recorded'> {
+export interface RunReads extends Pick<RunnerParts, 'recorded'>, BackgroundParts {
   /** The records of the tools of MCP servers; needed if there are any. */
   readonly mcp?: McpRecordsPort;
 }
@@ -77,10 +82,12 @@ export class Agents {
   /** Throws INVALID_PARAMS for an agent that cannot be used. */
   constructor(parts: AgentsParts) {
     const { env, agents, folders = {}, tools: own = [], sandbox = NOT_PROBED } = parts;
+    const all = agents as readonly AgentConfig[];
     this.#parts = parts;
     this.#mcp = parts.mcp && new McpTools(parts.mcp);
-    this.#sources = { env, folders, own, sandbox, mcp: this.#mcp };
+    this.#sources = { env, folders, own, sandbox, mcp: this.#mcp, agents: all };
     this.#agents = knownAgents(agents, this.#sources);
+    checkCalls(all);
   }
 
   /** The MCP servers; undefined where there are none. */
@@ -94,7 +101,7 @@ export class Agents {
   }
 
   /**
-   * The backends for jobs of types RUN_TYPE, TOOL_TYPE and APPROVAL_TYPE, also without agents: a run whose agent was
+   * The backends for jobs of the types of runs (model/run-jobs.ts), also without agents: a run whose agent was
    * removed from the configuration goes on. `reads` gives runs what they read. `commands`: where commands are run; needed
    * if there are any.
    */
@@ -109,13 +116,14 @@ export class Agents {
       ready: ({ tools }) => this.#mcp?.servers.ready(tools ?? []),
     });
     const [runs, calls] = AGENT_BACKENDS;
-    const call = (payload: ToolPayload, context: FunctionContext) => this.#call(payload, context);
+    const call = (payload: ToolPayload, context: FunctionContext) => this.#call(payload, context, reads);
+    const tell = (payload: Report, context: FunctionContext) => report(reads, payload, context);
     return [
       new FunctionBackend(env, {
         name: runs,
         slots: RUN_SLOTS,
         repeatable: true,
-        types: { [RUN_TYPE]: runner.run, [APPROVAL_TYPE]: awaitApproval },
+        types: { [RUN_TYPE]: runner.run, [APPROVAL_TYPE]: awaitApproval, [REPORT_TYPE]: tell },
       }),
       new FunctionBackend(env, { name: calls, slots: TOOL_SLOTS, types: { [TOOL_TYPE]: call } }),
       ...(commands ? [commandBackend(env, commands, (offer, work) => this.#command(offer, work))] : []),
@@ -166,18 +174,40 @@ export class Agents {
     };
   }
 
-  async #call(payload: ToolPayload, context: FunctionContext): Promise<ToolResult> {
+  async #call(
+    payload: ToolPayload,
+    context: FunctionContext,
+    background: BackgroundParts,
+  ): Promise<ToolResult> {
     const known = this.#agents.get(payload.agent);
     const found = known?.tools.get(payload.tool);
     // A command of this name may have taken the place of the function since the call was asked for.
     if (!known || !found || isCommandTool(found.tool)) return notMade(TOOL_IS_GONE);
     if (mustBeAllowed(known, payload)) return notMade(MUST_BE_ALLOWED);
+    if (isAgentTool(found.tool)) return this.#start(found.tool, payload, context, background);
     const { signal, jobId, tenant } = context;
     const args = payload.args as ToolArguments;
     const limits = { timers: this.#parts.env.timers };
     const result = await callTool(found.tool, args, { signal, jobId, tenant }, limits);
     if (!result.ok) context.label(FAILED_TOOL);
     return result;
+  }
+
+  /** What refuses the run is told to the model; what may pass ends the attempt, and the call is made again. */
+  async #start(
+    { agent, isBackground }: AgentTool,
+    payload: ToolPayload,
+    context: FunctionContext,
+    parts: BackgroundParts,
+  ): Promise<ToolResult> {
+    if (!isBackground) return notMade(TOOL_IS_GONE);
+    try {
+      return await startInBackground(parts, agent, payload, context);
+    } catch (error) {
+      if (!(error instanceof OrchdError) || error.info().retriable) throw error;
+      context.label(FAILED_TOOL);
+      return notMade(error.message);
+    }
   }
 
   /** Throws an OrchdError for a call of an MCP server's tool that may not be made, by what holds now. */

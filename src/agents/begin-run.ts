@@ -1,5 +1,10 @@
 /** The state of a run before its first step. Pure: replay begins as the run itself has begun. */
-import { type AgentDefinition, DEFAULT_MAX_STEPS, type RunRequest } from '../model/agent.ts';
+import {
+  type AgentDefinition,
+  DEFAULT_MAX_RUNS,
+  DEFAULT_MAX_STEPS,
+  type RunRequest,
+} from '../model/agent.ts';
 import { OrchdError } from '../model/errors.ts';
 import { smallerBudget } from './budget.ts';
 import { newMessages } from './new-messages.ts';
@@ -14,7 +19,9 @@ export function beginRun(
   const given = messagesIn(request);
   const asked = request.repeats_history ? newMessages(conversation, given) : given;
   const budget = smallerBudget(agent.budget, request.budget);
-  return newRun(withSteps(agent, request.max_steps), asked, conversation, budget);
+  const run = newRun(withSteps(agent, request.max_steps), asked, conversation, budget);
+  const { max_runs: most } = request;
+  return most === undefined ? run : { ...run, runsLeft: Math.min(agent.max_runs ?? DEFAULT_MAX_RUNS, most) };
 }
 
 /** The agent with at most so many calls of its model. */

@@ -21,6 +21,7 @@ const TOOLS: ToolOffer = {
   timeoutOf: () => 5000,
   needsApproval: () => false,
   placeOf: () => ({ backend: 'function' }),
+  agentOf: () => undefined,
   faultOf: () => undefined,
   outputBytesOf: () => undefined,
 };

@@ -3,12 +3,14 @@
  * asked for its last answer, so that the run ends with one before its budget does.
  */
 import type { RunBudget } from '../model/agent.ts';
-import type { JobView } from '../model/http/jobs.ts';
+import type { JobBudget, JobView } from '../model/http/jobs.ts';
 import { estimateTokens } from '../runtime/estimate.ts';
 import type { BudgetLeft, ChatMessage, StepContext } from './run-state.ts';
 
 /** At this share of its time a run asks for its last answer. */
 const WRAP_UP_SHARE = 0.85;
+/** Runs below another one may use so much of its tokens and money. */
+const SHARE_BELOW = 0.75;
 /** Kept back for the last answer, beside its input. */
 const WRAP_UP_TOKENS = 128;
 /** A call for which less is left than this for the answer is made as the last one. */
@@ -44,6 +46,31 @@ export function leftOf(
       untilEndMs: wallMs - passedMs,
     }),
   };
+}
+
+/**
+ * What runs with these budgets leave to those below them: a part is kept back for the last answer of the run above, to
+ * whatever those below have said.
+ */
+export function leftBelow(budgets: readonly JobBudget[]): BudgetLeft | undefined {
+  const each = budgets.map(
+    ({ tokens, tokens_used = 0, cost, cost_used = 0 }): BudgetLeft => ({
+      ...(tokens !== undefined && { tokens: Math.floor(tokens * SHARE_BELOW) - tokens_used }),
+      ...(cost !== undefined && { cost: Math.floor(cost * SHARE_BELOW) - cost_used }),
+    }),
+  );
+  return each.reduce<BudgetLeft | undefined>(lessLeft, undefined);
+}
+
+/** Of each number the smaller one. */
+export function lessLeft(one: BudgetLeft | undefined, other: BudgetLeft | undefined): BudgetLeft | undefined {
+  if (!one || !other) return one ?? other;
+  const names = ['tokens', 'cost', 'untilWrapUpMs', 'untilEndMs'] as const;
+  const least = names.map((name) => [
+    name,
+    Math.min(one[name] ?? Number.POSITIVE_INFINITY, other[name] ?? Number.POSITIVE_INFINITY),
+  ]);
+  return Object.fromEntries(least.filter(([, number]) => Number.isFinite(number)));
 }
 
 export type Allowance =

@@ -19,6 +19,7 @@ export interface RunEvent {
     | 'tool_result'
     | 'approval'
     | 'needs_decision'
+    | 'below'
     | 'end'
     | 'error';
   readonly data: unknown;

@@ -5,12 +5,13 @@
  * E1  The calls of a step are followed at once: what happens first is told first.
  * E2  A reader that resumes gets every event with an id once: also those of steps that ended while it was away.
  * E3  Events without an id (`queued`, `reset`, an approval that waits, `needs_decision`) say how things are, and may come again.
- * E4  A pause is told when it begins and when it ends, whatever the run waits for (pause-events.ts).
+ * E4  What a run below does is told in events `below`, without ids; its end is the result of its call.
+ * E5  A pause is told when it begins and when it ends, whatever the run waits for (pause-events.ts).
  */
 import { merged } from '../kit/merged.ts';
 import { DEFAULT_PARALLEL_TOOLS } from '../model/agent.ts';
 import type { JobView } from '../model/http/jobs.ts';
-import { isModelCall } from '../model/run-jobs.ts';
+import { isModelCall, RUN_TYPE } from '../model/run-jobs.ts';
 import { isTerminal } from '../model/states.ts';
 import { MAX_CHILDREN } from '../model/waiting.ts';
 import type { JobEvent } from '../runtime/job-events.ts';
@@ -24,8 +25,9 @@ import {
   tagsOf,
   toolEvents,
 } from './call-events.ts';
+import { saidBy } from './ended-call.ts';
 import { withPauses } from './pause-events.ts';
-import { type KeptResult, shownResult } from './run.ts';
+import { type KeptResult, type RunResult, shownResult } from './run.ts';
 import { callsId, FIRST_WORD, type RunPlace, stepOfJob, wordId } from './run-place.ts';
 
 /** Without `after` the stream begins with the step that the run is in; one that has ended has its end alone. */
@@ -100,13 +102,35 @@ async function* stepEvents(
   yield* merged(
     open.map(({ call, bit }) =>
       kept(
-        toolEvents(sources, call, () => {
+        callEvents(sources, call, () => {
           told |= bit;
           return callsId(step, told);
         }),
       ),
     ),
   );
+}
+
+const callEvents = (sources: RunSources, call: Call, told: () => string): AsyncGenerator<RunEvent> =>
+  call.job?.type === RUN_TYPE ? belowEvents(sources, call, told) : toolEvents(sources, call, told);
+
+/** E4. The events of a run below one that is below this run come as they are. */
+async function* belowEvents(sources: RunSources, call: Call, told: () => string): AsyncGenerator<RunEvent> {
+  const { tool } = tagsOf(call);
+  const about = { call_id: call.id, ...(tool !== undefined && { tool }) };
+  for await (const { event, data } of runEvents(sources, call.id, undefined)) {
+    if (event === 'below') yield { event, data };
+    else if (event === 'end') {
+      const { ok, text } = saidBy(data as RunResult);
+      yield {
+        event: 'tool_result',
+        id: told(),
+        data: { job_id: call.id, result: { ok, text }, ...about, ok },
+      };
+    } else if (event === 'error')
+      yield { event: 'tool_result', id: told(), data: { ...(data as object), ...about, ok: false } };
+    else yield { event: 'below', data: { run_id: call.id, event, data } };
+  }
 }
 
 /** By the number of the call in its step: calls before it may have been refused, and have no job. */
@@ -122,7 +146,11 @@ function callStep(step: number, jobs: readonly Call[]): object {
     const { event = 'tool_call', tool } = tagsOf(call);
     return { call_id: call.id, event, ...(tool !== undefined && { tool }) };
   });
-  return { step, event: 'tool_call', jobs: jobs.map(({ id }) => id), calls: told };
+  // Calls of tools may stand beside requests to allow others; a checkpoint is a request alone.
+  const [first] = jobs.map(tagsOf);
+  const isCalls = first?.tool !== undefined && first.event !== 'branch';
+  const event = isCalls ? 'tool_call' : (first?.event ?? 'tool_call');
+  return { step, event, jobs: jobs.map(({ id }) => id), calls: told };
 }
 
 const calls = (sources: RunSources, ids: readonly string[]): Promise<Call[]> =>

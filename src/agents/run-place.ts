@@ -49,3 +49,7 @@ export function stepOfJob(runId: string, jobId: string | undefined): number | un
   const [, step] = /^\.(\d{1,9})(?:\.\d{1,9})?$/.exec(jobId?.slice(runId.length) ?? '') ?? [];
   return step === undefined ? undefined : Number(step);
 }
+
+/** Whether a run is `runId`, or one below it: the ids of these begin with its own, and go on with numbers. */
+export const isOfRun = (id: string, runId: string): boolean =>
+  id === runId || (id.startsWith(`${runId}.`) && /^\d+(?:\.\d+)*$/.test(id.slice(runId.length + 1)));

@@ -8,11 +8,14 @@
 import type { AgentDefinition, RunBudget } from '../model/agent.ts';
 import type { ErrorInfo } from '../model/errors.ts';
 import type { JobCost } from '../model/http/jobs.ts';
-import type { StepEvent, StepTags } from '../model/run-jobs.ts';
+import type { Checkpoint, StepEvent, StepTags } from '../model/run-jobs.ts';
 import type { ToolCall } from '../model/worker-wire.ts';
 import type { DecisionInput } from './replay/run-record.ts';
+import type { BudgetLeft, CalledAgent, RunReport } from './run-facts.ts';
 import { mayMoveRun, type RunPhase } from './run-phases.ts';
 import { DATA_NOTE } from './steps/tool-messages.ts';
+
+export type { BudgetLeft, CalledAgent, RunReport };
 
 /** A message in OpenAI's form. */
 export interface ChatMessage {
@@ -24,7 +27,7 @@ export interface ChatMessage {
 
 /** One finished call of a model or a tool, as the result of the run shows it. */
 export interface StepNote {
-  readonly event: Extract<StepEvent, 'plan' | 'llm_call' | 'tool_call'>;
+  readonly event: StepEvent;
   /** Absent for calls of tools that the model asked for and that were not made: `error` says why. */
   readonly job_id?: string;
   readonly model?: string;
@@ -47,6 +50,14 @@ export interface AskedTool {
   readonly toApprove?: { readonly args: unknown };
   /** Somebody has allowed it: the call itself is made. */
   readonly isApproved?: boolean;
+  /** Of a run of another agent: the runs that it takes from those that may still begin, with itself. */
+  readonly runs?: number;
+}
+
+/** A person must say that the run may go on. `jobId`: the job that waits for the answer, once it was asked for. */
+export interface OpenCheckpoint {
+  readonly at: Checkpoint;
+  readonly jobId?: string;
 }
 
 export interface RunState {
@@ -79,6 +90,13 @@ export interface RunState {
   readonly isWrappingUp?: boolean;
   /** What the run and all jobs below it may use. */
   readonly budget?: RunBudget;
+  /** The runs of other agents that may still begin below it; absent until one has begun. */
+  readonly runsLeft?: number;
+  /** The branches have answered: the synthesis asks the model to merge what they said. */
+  readonly isMerging?: boolean;
+  readonly checkpoint?: OpenCheckpoint;
+  /** The runs that it has started in the background and whose end it was not told. */
+  readonly background?: readonly string[];
   readonly steps: readonly StepNote[];
   /** What the calls that have ended have cost; absent where none has a price. */
   readonly cost?: JobCost;
@@ -121,6 +139,8 @@ export interface ToolOffer {
   needsApproval(tool: string): boolean;
   /** The kind of backend that makes the calls, and the labels that it has. */
   placeOf(tool: string): { readonly backend: string; readonly labels?: Readonly<Record<string, string>> };
+  /** The agent that a call is a run of; undefined for all other tools. */
+  agentOf(tool: string): CalledAgent | undefined;
   /** Why a tool that the agent has is not called now. */
   faultOf(tool: string): ToolFault | undefined;
   /** The most of a command's output that the model is told; undefined for tools that see to it themselves. */
@@ -143,16 +163,6 @@ export type ChildJob = Readonly<Record<string, unknown>> & {
   readonly tags: StepTags;
 };
 
-/** What is left when a step begins; an absent number is not limited. */
-export interface BudgetLeft {
-  readonly tokens?: number;
-  readonly cost?: number;
-  /** Until the model is to be asked for its last answer. */
-  readonly untilWrapUpMs?: number;
-  /** Until the time of the run is over. */
-  readonly untilEndMs?: number;
-}
-
 export interface StepContext {
   readonly runId: string;
   /** The class of the run's jobs. */
@@ -161,7 +171,7 @@ export interface StepContext {
   /** The jobs that the last step has asked for; undefined where this step has just been entered. */
   readonly ended: readonly EndedCall[] | undefined;
   readonly tools: ToolOffer;
-  /** What is left of the budget of the run; undefined without one. */
+  /** What is left of the budgets of the run and of those above it; undefined without one. */
   readonly left?: BudgetLeft | undefined;
 }
 
@@ -191,8 +201,9 @@ export function newRun(
   conversation: readonly ChatMessage[] = [],
   budget?: RunBudget | undefined,
 ): RunState {
-  const { instructions = '', tools = [] } = agent;
-  const told = [instructions, tools.length > 0 ? DATA_NOTE : ''].filter((text) => text !== '').join('\n\n');
+  const { instructions = '', tools = [], branches = [] } = agent;
+  const hearsData = tools.length > 0 || branches.length > 0;
+  const told = [instructions, hearsData ? DATA_NOTE : ''].filter((text) => text !== '').join('\n\n');
   return {
     agent,
     phase: 'init',

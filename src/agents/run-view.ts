@@ -15,7 +15,7 @@ export async function runView(runId: string, read: ReadJob): Promise<RunView> {
   if (job.type !== RUN_TYPE) throw new OrchdError('NOT_FOUND', 'there is no such run');
   const below = job.state === 'waiting' ? await jobsBelow(job, read) : [];
   const result = job.state === 'succeeded' ? shownResult(job.result as KeptResult) : undefined;
-  const state = stateOf(job, below, result);
+  const state = stateOf(job, await statesBelow(below, read), result);
   return {
     run_id: job.job_id,
     state: job.paused ? 'paused' : state,
@@ -37,6 +37,22 @@ function originOf(tags: JobView['tags']): Pick<RunView, 'forked_from'> {
   return run === undefined ? {} : { forked_from: { run_id: run, step: Number(step) || 1 } };
 }
 
+interface Below {
+  readonly job: JobView;
+  /** Of a run: what it does. */
+  readonly does: RunStateName | undefined;
+}
+
+/** A run below another one may wait for a person, too. */
+function statesBelow(jobs: readonly JobView[], read: ReadJob): Promise<readonly Below[]> {
+  return Promise.all(
+    jobs.map(async (job) => {
+      const isLive = job.type === RUN_TYPE && !isTerminal(job.state);
+      return { job, does: isLive ? (await runView(job.job_id, read)).state : undefined };
+    }),
+  );
+}
+
 /** A job that was purged has ended long ago. */
 async function jobsBelow({ wait }: JobView, read: ReadJob): Promise<JobView[]> {
   const found = await Promise.all((wait?.jobs ?? []).map((id) => read(id).catch(orNone)));
@@ -48,7 +64,7 @@ function orNone(error: unknown): undefined {
   throw error;
 }
 
-function stateOf(job: JobView, below: readonly JobView[], result: RunResult | undefined): RunStateName {
+function stateOf(job: JobView, below: readonly Below[], result: RunResult | undefined): RunStateName {
   switch (job.state) {
     case 'succeeded':
       return result?.error ? 'failed' : 'completed';
@@ -63,12 +79,13 @@ function stateOf(job: JobView, below: readonly JobView[], result: RunResult | un
   }
 }
 
-function waitingState(below: readonly JobView[]): RunStateName {
-  if (below.some(({ state }) => state === 'stale')) return 'needs_decision';
-  if (below.some(({ type, state }) => type === APPROVAL_TYPE && !isTerminal(state)))
-    return 'awaiting_approval';
-  if (below.some(({ type }) => type === TOOL_TYPE)) return 'tool_execution';
+function waitingState(below: readonly Below[]): RunStateName {
+  const is = (state: RunStateName): boolean => below.some(({ does }) => does === state);
+  if (is('needs_decision') || below.some(({ job }) => job.state === 'stale')) return 'needs_decision';
+  const isAsking = below.some(({ job: { type, state } }) => type === APPROVAL_TYPE && !isTerminal(state));
+  if (is('awaiting_approval') || isAsking) return 'awaiting_approval';
+  if (below.some(({ job: { type } }) => type === TOOL_TYPE || type === RUN_TYPE)) return 'tool_execution';
   // A call was not admitted for now: it is asked for again after a pause.
   if (below.length === 0) return 'running';
-  return below.some(({ state }) => state === 'queued') ? 'llm_queued' : 'llm_call';
+  return below.some(({ job: { state } }) => state === 'queued') ? 'llm_queued' : 'llm_call';
 }

@@ -17,6 +17,7 @@ const TOOLS: ToolOffer = {
   timeoutOf: () => 5000,
   needsApproval: (tool) => tool === 'pay' || tool === 'give',
   placeOf: () => ({ backend: 'function' }),
+  agentOf: () => undefined,
   faultOf: () => undefined,
   outputBytesOf: () => undefined,
 };

@@ -1,13 +1,25 @@
 /** Drives a run from step to step until it waits for jobs or has ended. Pure: what it is given decides what it returns. */
 import type { JobCost } from '../model/http/jobs.ts';
+import { RUN_TYPE } from '../model/run-jobs.ts';
 import type { RunRecord } from './replay/run-record.ts';
 import type { RunPhase } from './run-phases.ts';
-import type { ChildJob, EndedCall, RunState, Step, StepContext, StepNote } from './run-state.ts';
+import type {
+  ChildJob,
+  EndedCall,
+  Next,
+  RunReport,
+  RunState,
+  Step,
+  StepContext,
+  StepNote,
+} from './run-state.ts';
+import { checkpoint, withCheckpoint } from './steps/checkpoint.ts';
 import { init } from './steps/init.ts';
 import { llmCall } from './steps/llm-call.ts';
 import { planning } from './steps/planning.ts';
 import { type OutputCheck, synthesis } from './steps/synthesis.ts';
 import { toolExecution } from './steps/tool-execution.ts';
+import { sharedOut, withGivenBack } from './sub-runs.ts';
 
 /** The result of every run, also of one that has failed. */
 export interface RunResult {
@@ -42,6 +54,8 @@ export type Advanced = {
 
 export interface RunOf extends Omit<StepContext, 'run' | 'ended'> {
   readonly checkOutput: OutputCheck | undefined;
+  /** Runs in the background that have ended, of which the model is told before it is asked again. */
+  readonly reports?: readonly RunReport[] | undefined;
 }
 
 /** More steps than this without a job in between are a defect. */
@@ -49,22 +63,47 @@ const MAX_STEPS_AT_ONCE = 20;
 
 /** `ended`: the jobs that the run has waited for; undefined for a new run, and after a pause. */
 export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] | undefined): Advanced {
-  const steps = stepsOf(of);
+  const nextOf = nextFor(of);
   const phases = [from.phase];
-  let run = from;
+  let run = withGivenBack(from, ended);
   let taken = ended;
   for (let at = 0; at < MAX_STEPS_AT_ONCE; at++) {
-    const step = steps[run.phase];
-    if (!step) return { is: 'ended', run, phases };
-    const next = step({ ...of, run, ended: taken });
+    const next = nextOf(run, taken);
+    if (!next) return { is: 'ended', run, phases };
     const { jobs, pauseMs } = next;
     if (next.run.phase !== run.phase) phases.push(next.run.phase);
     run = next.run;
-    if (jobs.length > 0 || pauseMs !== undefined)
-      return { is: 'waits', run, jobs: jobs.map((job) => inTime(of, next.run, job)), pauseMs, phases };
+    if (jobs.length > 0 || pauseMs !== undefined) {
+      const shared = sharedOut(next);
+      const inTime = shared.jobs.map((job) => endingInTime(of, next.run, job));
+      return { is: 'waits', run: shared.run, jobs: inTime, pauseMs, phases };
+    }
     taken = undefined;
   }
   throw new Error(`a run of "${run.agent.name}" makes no progress in ${run.phase}`);
+}
+
+/** One step of the run; undefined where it has ended. */
+function nextFor(of: RunOf): (run: RunState, ended: readonly EndedCall[] | undefined) => Next | undefined {
+  const steps = stepsOf(of);
+  return (run, ended) => {
+    if (run.checkpoint) return checkpoint({ ...of, run, ended });
+    const told = ended ? run : withReports(run, of.reports);
+    const next = steps[run.phase]?.({ ...of, run: told, ended });
+    return next && { ...next, run: withCheckpoint(run, next.run) };
+  };
+}
+
+/** The model is told of each once, before it is asked. */
+function withReports(run: RunState, reports: readonly RunReport[] = []): RunState {
+  const { background = [] } = run;
+  const open = run.phase === 'llm_call' ? reports.filter((each) => background.includes(each.run)) : [];
+  if (open.length === 0) return run;
+  return {
+    ...run,
+    messages: [...run.messages, ...open.map(({ message }) => message)],
+    background: background.filter((id) => !open.some((each) => each.run === id)),
+  };
 }
 
 /**
@@ -72,11 +111,11 @@ export function advance(of: RunOf, from: RunState, ended: readonly EndedCall[] |
  * the step asks for them. For a run that asks for jobs next.
  */
 export function enteredStep(of: RunOf, from: RunState, ended: readonly EndedCall[] | undefined): RunState {
-  const steps = stepsOf(of);
-  let run = from;
+  const nextOf = nextFor(of);
+  let run = withGivenBack(from, ended);
   let taken = ended;
   for (let at = 0; at < MAX_STEPS_AT_ONCE; at++) {
-    const next = steps[run.phase]?.({ ...of, run, ended: taken });
+    const next = nextOf(run, taken);
     if (!next) break;
     // A step that takes results and asks again at once, after a failure for example, has counted its new jobs already.
     if (next.jobs.length > 0) return taken ? { ...next.run, step: run.step } : run;
@@ -87,9 +126,15 @@ export function enteredStep(of: RunOf, from: RunState, ended: readonly EndedCall
 }
 
 /** A call ends in time for the last answer, and the last answer before the time of the run is over. */
-function inTime({ left }: RunOf, { isWrappingUp }: RunState, job: ChildJob): ChildJob {
-  const ms = isWrappingUp ? left?.untilEndMs : left?.untilWrapUpMs;
-  return ms === undefined ? job : { ...job, deadline_ms: Math.max(1, ms) };
+function endingInTime({ left }: RunOf, { isWrappingUp }: RunState, job: ChildJob): ChildJob {
+  const until = isWrappingUp ? left?.untilEndMs : left?.untilWrapUpMs;
+  if (until === undefined) return job;
+  const ms = Math.max(1, until);
+  const timed = { ...job, deadline_ms: ms };
+  if (job['type'] !== RUN_TYPE) return timed;
+  // It leaves room for its own last answer.
+  const payload = { ...(job['payload'] as object), budget: { wall_ms: ms } };
+  return { ...timed, payload };
 }
 
 const stepsOf = ({ checkOutput }: RunOf): Readonly<Record<RunPhase, Step | undefined>> => ({

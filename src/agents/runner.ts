@@ -11,16 +11,27 @@ import { type AgentDefinition, type RunBudget, RunRequest } from '../model/agent
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
 import { runLabelText } from '../model/run-jobs.ts';
+import { isTerminal } from '../model/states.ts';
 import type { KnownLists } from '../runtime/body-values.ts';
 import type { RecordedJob } from '../runtime/recorded-job.ts';
+import { endOf } from './background.ts';
 import { beginRun } from './begin-run.ts';
+import { leftBelow, lessLeft } from './budget.ts';
 import { endedCall, refusedCall, withCosts } from './ended-call.ts';
 import { keptRun, MESSAGES, runIn } from './kept-run.ts';
 import { beginFork } from './replay/begin-fork.ts';
 import { type DecisionFacts, leftAfter, NotedTools, recordOf, withInput } from './replay/decision-input.ts';
 import type { UsedBudget } from './replay/run-record.ts';
 import { type Advanced, advance, type KeptResult, type RunOf, resultOf } from './run.ts';
-import { type ChatMessage, type EndedCall, fail, newRun, type RunState } from './run-state.ts';
+import {
+  type BudgetLeft,
+  type ChatMessage,
+  type EndedCall,
+  fail,
+  newRun,
+  type RunReport,
+  type RunState,
+} from './run-state.ts';
 
 const checkRequest = checker(RunRequest);
 
@@ -70,7 +81,9 @@ export class AgentRunner {
     const from = withCosts(begun, ended);
     await reading(this.#parts.ready?.(from.agent));
     const used = from.budget && (await this.#used(from.budget, context));
-    const facts = { ended, awaited: waited?.jobs ?? [], used };
+    const above = await this.#leftAbove(context);
+    const reports = await this.#reports(from, context);
+    const facts = { ended, awaited: waited?.jobs ?? [], used, above, reports };
     let advanced: Advanced;
     try {
       advanced = this.#advance(context, from, facts);
@@ -79,7 +92,7 @@ export class AgentRunner {
     }
     const { run, phases } = advanced;
     context.label(runLabelText({ agent: run.agent.name, phases, isDefect: false }));
-    if (advanced.is === 'ended') return answered(run, context, isFork(payload));
+    if (advanced.is === 'ended') return answered(run, context, isApart(payload));
     const { jobs, pauseMs } = advanced;
     const { tokens, cost } = run.budget ?? {};
     return context.wait({
@@ -102,6 +115,24 @@ export class AgentRunner {
     };
   }
 
+  /** What the runs above leave this one of their budgets; undefined where none has any. */
+  async #leftAbove({ ancestors, tenant }: FunctionContext): Promise<BudgetLeft | undefined> {
+    if (ancestors.length === 0) return undefined;
+    const jobs = await Promise.all(ancestors.map((id) => this.#jobOf(id, tenant)));
+    // The budget of a run that has ended holds no more: what a run in the background may use is in its request.
+    const live = jobs.filter((job) => job && !isTerminal(job.state));
+    return leftBelow(live.flatMap((job) => job?.budget ?? []));
+  }
+
+  /** The runs in the background that have ended since the run was told of others. */
+  async #reports({ background = [] }: RunState, { tenant }: FunctionContext): Promise<RunReport[]> {
+    const ends = background.map(async (run) => {
+      const message = await reading(endOf(this.#parts.job, run, tenant));
+      return message ? [{ run, message }] : [];
+    });
+    return (await Promise.all(ends)).flat();
+  }
+
   /** Throws INVALID_PARAMS or NOT_FOUND for a request that cannot be run. */
   async #begin(payload: unknown, { tenant, sessionId }: FunctionContext): Promise<RunState> {
     const request = checkRequest(payload);
@@ -114,16 +145,17 @@ export class AgentRunner {
         sessionId,
       );
     const agent = this.#parts.agent(request.agent);
-    const conversation =
-      sessionId === undefined ? [] : await reading(this.#parts.conversation(sessionId, tenant));
+    const hears = sessionId !== undefined && !request.apart;
+    const conversation = hears ? await reading(this.#parts.conversation(sessionId, tenant)) : [];
     return beginRun(agent, request, conversation);
   }
 
   #advance({ jobId: runId, priority }: FunctionContext, from: RunState, facts: DecisionFacts): Advanced {
     const { tools, checkOutput } = this.#parts.partsOf(from.agent);
     const noted = new NotedTools(tools);
-    const left = from.budget && facts.used && leftAfter(from.budget, facts.used);
-    const of = { runId, priority, left, tools: noted.offer, checkOutput };
+    const own = from.budget && facts.used && leftAfter(from.budget, facts.used);
+    const left = lessLeft(own, facts.above);
+    const of = { runId, priority, left, tools: noted.offer, checkOutput, reports: facts.reports };
     const advanced = advance(of, from, facts.ended);
     return { ...advanced, run: withInput(advanced.run, facts, noted) };
   }
@@ -144,10 +176,15 @@ export class AgentRunner {
     return [...jobs.filter((job) => job !== undefined), ...refused];
   }
 
-  /** Undefined for a job that is no longer kept: it has ended so long ago that it was purged. */
   async #endOf(id: string, tenant: string): Promise<EndedCall | undefined> {
+    const job = await this.#jobOf(id, tenant);
+    return job && endedCall(job);
+  }
+
+  /** Undefined for a job that is no longer kept: it has ended so long ago that it was purged. */
+  async #jobOf(id: string, tenant: string): Promise<JobView | undefined> {
     try {
-      return endedCall(await reading(this.#parts.job(id, tenant)));
+      return await reading(this.#parts.job(id, tenant));
     } catch (error) {
       if (error instanceof OrchdError && error.code === 'NOT_FOUND') return undefined;
       throw error;
@@ -183,14 +220,18 @@ function keptResult(traceId: string, run: RunState, hasDefect = false): KeptResu
   };
 }
 
-const isFork = (payload: unknown): boolean => (payload as RunRequest).fork !== undefined;
+/** Whether what the run says belongs to no conversation. */
+function isApart(payload: unknown): boolean {
+  const { fork, apart } = payload as RunRequest;
+  return fork !== undefined || apart === true;
+}
 
 /**
  * The messages of a run that has answered belong to the conversation; one that has failed leaves it as it was, and so does a
- * fork: the conversation has the answer of its origin.
+ * fork: the conversation has the answer of its origin. A run below another one tells that one alone.
  */
-function answered(run: RunState, context: FunctionContext, forked: boolean): unknown {
+function answered(run: RunState, context: FunctionContext, apart: boolean): unknown {
   const result = keptResult(context.traceId, run);
-  if (context.sessionId === undefined || result.error || forked) return result;
+  if (context.sessionId === undefined || result.error || apart) return result;
   return context.end(result, { name: MESSAGES, values: run.messages, from: run.heard });
 }

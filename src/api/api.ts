@@ -17,6 +17,7 @@ import { controlRoutes, type Reloading } from './control.ts';
 import { Disconnects } from './disconnects.ts';
 import { EventStreams } from './events.ts';
 import { governanceRoutes } from './governance.ts';
+import { jobsTableRoutes } from './jobs-table.ts';
 import { leaseRoutes } from './leases.ts';
 import { limitRoutes } from './limits.ts';
 import { mcpRoute } from './mcp.ts';
@@ -81,6 +82,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...taskRoutes(orchestrator, newId, openStreams, env.timers),
     ...bulkCommandRoutes(orchestrator),
     ...jobCommandRoutes(orchestrator),
+    ...jobsTableRoutes(orchestrator),
     ...batchRoutes(orchestrator, openStreams, env.timers),
     streams.route,
     ...approvalRoutes(orchestrator),

@@ -1,5 +1,6 @@
 /** The routes for calls of tools that a person must allow: which ones wait, and the answer to one. */
 import type { ApprovalAnswer } from '../agents/approval.ts';
+import { isOfRun } from '../agents/run-place.ts';
 import { runView } from '../agents/run-view.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { JobView } from '../model/http/jobs.ts';
@@ -45,13 +46,14 @@ const listRoute = (orchestrator: Orchestrator): Route =>
 const tagsOf = (job: JobView): ApprovalTags => job.tags as unknown as ApprovalTags;
 
 function viewOf(job: JobView): ApprovalView {
-  const { run, agent, tool, hash } = tagsOf(job);
+  const { run, agent, tool, checkpoint, hash } = tagsOf(job);
   const payload = job.payload as CallToApprove | undefined;
   return {
     call_id: job.job_id,
     run_id: run,
     agent,
-    tool,
+    ...(tool !== undefined && { tool }),
+    ...(checkpoint && { checkpoint }),
     ...(payload && { args: payload.args }),
     hash,
     ...(job.wait?.until !== undefined && { expires_at: job.wait.until }),
@@ -79,7 +81,7 @@ const approveRoute = (orchestrator: Orchestrator): Route =>
       const { call_id: callId, approve, why, hash } = call.body;
       const job = await orchestrator.get(callId, tenant);
       const tags = tagsOf(job);
-      if (job.type !== APPROVAL_TYPE || tags.run !== runId)
+      if (job.type !== APPROVAL_TYPE || !isOfRun(tags.run, runId))
         throw new OrchdError('NOT_FOUND', 'the run has no such call to allow');
       if (hash !== undefined && hash !== tags.hash)
         throw new OrchdError('ILLEGAL_STATE', 'the call is another one than the one that was shown');

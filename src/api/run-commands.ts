@@ -1,4 +1,5 @@
 /** The routes that change a run under way: pause, resume, cancel, and the decision about a call whose outcome is unknown. */
+import { isOfRun } from '../agents/run-place.ts';
 import { type ReadJob, runView } from '../agents/run-view.ts';
 import { OrchdError } from '../model/errors.ts';
 import { DecideCall, RunView } from '../model/http/runs.ts';
@@ -112,15 +113,12 @@ function requestOf({ as, result }: Omit<DecideCall, 'call_id'>): ResolveRequest 
   throw new OrchdError('INVALID_PARAMS', '"result" is only for "succeeded"', { field: 'result' });
 }
 
-/** `<step>` of a call of the model, `<step>.<call>` of a tool. */
-const CALL = /^[0-9]+(?:\.[0-9]+)?$/;
 const MODEL_CALL_TYPE = 'inference';
 
-/** The ids of the calls of a run begin with its own, and no run has an id that ends as theirs do. */
+/** The calls of the run, and of those below it. No run that a caller starts has an id that ends as theirs do. */
 async function assertCallOf(orchestrator: Orchestrator, call: Call, callId: string): Promise<void> {
   const { run_id: runId } = await runOf(orchestrator, call);
-  const isOfRun = callId.startsWith(`${runId}.`) && CALL.test(callId.slice(runId.length + 1));
-  const job = isOfRun ? await reader(orchestrator, call)(callId) : undefined;
+  const job = isOfRun(callId, runId) ? await reader(orchestrator, call)(callId) : undefined;
   if (job?.type !== TOOL_TYPE && job?.type !== MODEL_CALL_TYPE)
     throw new OrchdError('NOT_FOUND', 'the run has no such call');
 }

@@ -1,6 +1,7 @@
 /** The routes of agents and their runs: a run is a job, and its events are those of all its jobs. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Agents } from '../agents/agents.ts';
+import { reportRequest } from '../agents/background.ts';
 import { messagesIn } from '../agents/begin-run.ts';
 import { smallerBudget } from '../agents/budget.ts';
 import type { RunEvent } from '../agents/call-events.ts';
@@ -13,6 +14,7 @@ import { EventsQuery, type Submitted } from '../model/http/jobs.ts';
 import { AgentList, RunView, StartedRun, StartRun } from '../model/http/runs.ts';
 import { RUN_TYPE } from '../model/run-jobs.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
+import type { Caller } from '../runtime/prepare.ts';
 import { openEventStream } from '../wire/event-stream.ts';
 import { LAST_EVENT_ID } from '../wire/headers.ts';
 import { type Call, type Route, route, type Stream } from '../wire/route.ts';
@@ -87,7 +89,8 @@ const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
     repeatable: ({ body }) => ({ ...(body as StartRun), run_id: (body as StartRun).run_id ?? newId() }),
     handle: async (call) => {
       const { definition } = agents.get(nameOf(call));
-      const { run_id: runId, input, messages, max_steps: steps, budget, ...rest } = call.body;
+      const { run_id: runId, input, messages, max_steps: steps, budget, ...more } = call.body;
+      const { max_runs: runs, report_to: session, ...rest } = more;
       const { priority = 'interactive', ...options } = rest;
       const limits = smallerBudget(budget, deadlineBudget(options.deadline_ms));
       const asked = {
@@ -96,13 +99,27 @@ const startRoute = ({ orchestrator, agents, newId }: RunRouteParts): Route =>
         ...(messages !== undefined && { messages }),
         ...(limits && { budget: limits }),
         ...(steps !== undefined && { max_steps: steps }),
+        ...(runs !== undefined && { max_runs: runs }),
       };
       messagesIn(asked);
       const named = runId === undefined ? {} : { job_id: runId };
       const request = { ...options, ...named, type: RUN_TYPE, priority, payload: asked };
-      return startedRun(await orchestrator.submit(request, callerOf(call)), agents, definition.name);
+      const caller = callerOf(call);
+      const submitted = await orchestrator.submit(request, caller);
+      if (session !== undefined) await submitReport(orchestrator, submitted.job_id, session, caller);
+      return startedRun(submitted, agents, definition.name);
     },
   });
+
+/** A request that is repeated submits both again, which changes nothing. */
+async function submitReport(
+  orchestrator: Orchestrator,
+  run: string,
+  session: string,
+  { mustBeRunnable: _, models: __, bodySize: ___, ...caller }: Caller,
+): Promise<void> {
+  await orchestrator.submit(reportRequest(run, session), caller);
+}
 
 export function startedRun(
   { job_id: id, duplicate_of: duplicate }: Submitted,
@@ -152,7 +169,7 @@ const eventsRoute = (parts: RunRouteParts): Route =>
       200: {
         description: 'The stream',
         events:
-          '`queued`, `paused`, `resumed`, `step` (its kind, and the jobs that it waits for), `token` (what its model says), `reset` (what the call `job_id` has said so far does not count), `tool_result`, `approval` (a call waits to be allowed, or was answered), `needs_decision`, then `end` with its result, or `error`, each with JSON as data',
+          '`queued`, `paused`, `resumed`, `step` (its kind, and the jobs that it waits for), `token` (what its model says), `reset` (what the call `job_id` has said so far does not count), `tool_result`, `approval` (a call waits to be allowed, or was answered), `needs_decision`, `below` (an event of the run `run_id` below this one), then `end` with its result, or `error`, each with JSON as data',
       },
       204: 'The reader has received the end already',
       404: 'No such run',

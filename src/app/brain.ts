@@ -35,6 +35,7 @@ import { CatalogFiles } from './catalog-files.ts';
 import { backendFolder, gatewayFolder, gatewaysFolder, upstreamsFolder } from './node-folders.ts';
 import { OWN_POOL_ID, OwnPool } from './own-pool.ts';
 import type { ServerParts } from './parts.ts';
+import { Streams } from './redis.ts';
 import { RegisterOwnModels } from './register-own-models.ts';
 import type { ReloadTarget } from './reloader.ts';
 import { runReads } from './run-reads.ts';
@@ -73,6 +74,7 @@ const sourcesOf = ({
 /** What a brain is made of, beside its orchestrator. */
 interface BrainParts {
   readonly ownPool: OwnPool | undefined;
+  readonly streams: Streams | undefined;
   readonly servers: OtherServers;
   readonly schedules: ConfiguredSchedules;
   readonly activity: Activity;
@@ -81,6 +83,8 @@ interface BrainParts {
 export class Brain extends ServiceList implements ReloadTarget {
   readonly orchestrator: Orchestrator;
   readonly modules: Modules;
+  /** Undefined without a Redis. */
+  readonly streams: Streams | undefined;
   readonly #ownPool: OwnPool | undefined;
   readonly #servers: OtherServers;
   readonly #schedules: ConfiguredSchedules;
@@ -92,12 +96,15 @@ export class Brain extends ServiceList implements ReloadTarget {
     // Read only while the orchestrator runs, which is made with the sources.
     const servers = serversOf(parts, lead, () => orchestrator.reads);
     const activity = new Activity(parts.env.clock);
-    const orchestrator: Orchestrator = orchestratorOf(parts, ownPool, servers, activity, lead);
+    const streams = Streams.of(parts);
+    const made = { ownPool, streams, servers, activity };
+    const orchestrator: Orchestrator = orchestratorOf(parts, made, lead);
     const modules = modulesOf(parts, orchestrator);
     const { env, options, host } = parts;
     const { schedules: configured } = options.config;
     const schedules = new ConfiguredSchedules({ clock: env.clock, orchestrator, schedules: configured });
-    super([...servicesOf(parts, orchestrator, { ownPool, servers, schedules, activity }), modules]);
+    super([...servicesOf(parts, orchestrator, { ...made, schedules }), modules]);
+    this.streams = streams;
     this.#schedules = schedules;
     this.#settingsOf = (config) => otherServers(config, { host, port: options.port ?? config.server.port });
     this.#timers = env.timers;
@@ -153,12 +160,13 @@ export class Brain extends ServiceList implements ReloadTarget {
 function servicesOf(
   { options, env, tokens }: ServerParts,
   orchestrator: Orchestrator,
-  { ownPool, servers, schedules, activity }: BrainParts,
+  { ownPool, streams, servers, schedules, activity }: BrainParts,
 ): readonly Service[] {
   const { config, logger } = options;
   return [
     // Before the orchestrator, which is told where the pool is.
     ...(ownPool ? [ownPool] : []),
+    ...(streams ? [streams.connection] : []),
     orchestrator,
     new TokenBudgets(tokens, orchestrator, logger),
     ...(ownPool ? [new RegisterOwnModels(env, ownPool, orchestrator)] : []),
@@ -167,6 +175,7 @@ function servicesOf(
     schedules,
     new ScheduleTicker({ env, logger, orchestrator }),
     new TriggerWatch({ env, logger, orchestrator, activity, triggers: config.governance.triggers }),
+    ...(streams?.servicesWith(orchestrator) ?? []),
   ];
 }
 
@@ -222,9 +231,7 @@ function serversOf(
 
 function orchestratorOf(
   parts: ServerParts,
-  ownPool: OwnPool | undefined,
-  servers: OtherServers,
-  activity: Activity,
+  { ownPool, streams, servers, activity }: Omit<BrainParts, 'schedules'>,
   lead: BrainTerm | undefined,
 ): Orchestrator {
   const { options, env, tally, answerRoom } = parts;
@@ -239,6 +246,7 @@ function orchestratorOf(
     env,
     store: configuredStore(config).open({ env, config, folder, logger, term: lead?.term, isCopy }),
     sources: sourcesOf(servers),
+    ...(streams && { doorbell: streams.doorbell }),
     backends: [
       ...backendsOf(parts, isCopy, lead?.node),
       ...parts.agents.backends(

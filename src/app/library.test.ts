@@ -16,6 +16,7 @@ test('what only the server runs is refused, and not ignored', async () => {
     schedules: [{ name: 's', every_sec: 60, job: { type: 'x', payload: 1 } }],
     modules: [{ name: 'm', argv: ['true'] }],
     'gateway.seats': [{ name: 'a', driver: 'openai', url: 'http://127.0.0.1:1', models: ['m'] }],
+    redis: { url: 'redis://127.0.0.1:1' },
     'backends.gateways': [{ name: 'g', url: 'http://127.0.0.1:1' }],
   };
   for (const [path, list] of Object.entries(parts)) {

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { Agents } from '../agents/agents.ts';
 import type { Tool } from '../agents/tools/tool.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../backends/local/functions.ts';
+import { hasRedis } from '../backends/stream/settings.ts';
 import { loadConfig } from '../config/load.ts';
 import type { ResolvedConfig } from '../config/resolve.ts';
 import type { Backend, BackendSource } from '../core/ports/backend.ts';
@@ -70,11 +71,13 @@ function checkOptions(options: OrchestratorOptions): void {
 }
 
 /** What only the server runs would be ignored without a word; `instead` says what a program does. */
-function refuseServerParts({ schedules, modules, gateway, backends }: ResolvedConfig): void {
+function refuseServerParts(config: ResolvedConfig): void {
+  const { schedules, modules, gateway, backends } = config;
   const parts: readonly (readonly [field: string, entries: readonly unknown[], instead: string])[] = [
     ['schedules', schedules, 'a program submits at its own times'],
     ['modules', modules, 'a program submits what it finds itself'],
     ['gateway.seats', gateway.seats, 'give a BackendSource in "sources"'],
+    ['redis', hasRedis(config) ? ['its address'] : [], 'start the server for consumers'],
     ['backends.gateways', backends.gateways, 'give a BackendSource in "sources"'],
   ];
   for (const [field, entries, instead] of parts)

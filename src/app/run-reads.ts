@@ -1,6 +1,7 @@
 /** What runs of agents read from the brain that they run in. */
 import type { RunReads } from '../agents/agents.ts';
 import type { ChatMessage } from '../agents/run-state.ts';
+import { OrchdError } from '../model/errors.ts';
 import type { Orchestrator } from '../runtime/orchestrator.ts';
 
 /** `of` is called when a run reads: the backends of a brain are made before the brain. */
@@ -15,6 +16,17 @@ export const runReads = (of: () => Orchestrator): RunReads => ({
   },
   job: (id, tenant) => of().getResult(id, tenant),
   recorded: (id, tenant, known) => of().reads.recordedJob(id, tenant, known),
+  submit: (request, { tenant, submittedBy, traceBelow }) =>
+    of().submit(request, { tenant, submittedBy, principal: submittedBy, trace: traceBelow }),
+  hasSession: async (session, tenant) => {
+    try {
+      await of().reads.sessions.get(tenant, session);
+      return true;
+    } catch (error) {
+      if (error instanceof OrchdError && error.code === 'NOT_FOUND') return false;
+      throw error;
+    }
+  },
   conversation: async (session, tenant) =>
     (await of().reads.sessions.messages(tenant, session)) as readonly ChatMessage[],
 });

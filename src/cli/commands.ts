@@ -29,6 +29,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/spool.ts')).spool,
   },
   {
+    name: 'consume',
+    summary: 'Run a command for each job of a pool of consumers',
+    load: async () => (await import('./commands/consume.ts')).consume,
+  },
+  {
     name: 'status',
     summary: 'Show the whole on one screen; with --watch live',
     load: async () => (await import('./commands/status.ts')).status,

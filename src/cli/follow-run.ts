@@ -138,6 +138,7 @@ class ToldRun {
     } else if (event === 'step') await this.#begin(data as StepData);
     else if (event === 'tool_result') await this.#toolEnded(data as ToolEnd);
     else if (event === 'approval') await this.#approval(data as ToldApproval);
+    else if (event === 'below') await this.#below(data as RunEvent);
     else if (event === 'reset') await this.#reset(data as { code?: string });
   }
 
@@ -171,8 +172,8 @@ class ToldRun {
     }
     for (const call of calls) {
       if (call.event === 'approval' && this.#approve) continue;
-      if (call.event === 'approval')
-        await this.#complain(`orchd: wants to call the tool ${nameOf(call)}: orchd approve ${call.call_id}`);
+      if (call.event === 'approval') await this.#complain(wantText(call));
+      else if (call.event === 'branch') await this.#complain(`orchd: asks the branch ${nameOf(call)}`);
       else await this.#complain(`orchd: calls the tool ${nameOf(call)}`);
     }
   }
@@ -192,11 +193,22 @@ class ToldRun {
     await this.#complain(`orchd: the tool ${nameOf(call)} failed: ${why}`);
   }
 
+  /** Of a run below only what a person has to do is told. */
+  async #below({ event, data }: Pick<RunEvent, 'event' | 'data'>): Promise<void> {
+    if (event !== 'approval') return;
+    const asked = data as ToldApproval;
+    if (asked.state === 'answered' || this.#approve) return this.#approval(asked);
+    if (this.#approvals.has(asked.call_id)) return;
+    this.#approvals.add(asked.call_id);
+    await this.#complain(wantText(asked));
+  }
+
   async #approval({ state, approved, why, hash, ...call }: ToldApproval): Promise<void> {
     if (state === 'waiting') return this.#ask(call, hash);
     if (state !== 'answered' || approved) return;
     const reason = why === undefined ? '' : `: ${cutTo(oneLine(why), MAX_WHY_CHARS)}`;
-    await this.#complain(`orchd: the call of the tool ${nameOf(call)} was denied${reason}`);
+    const what = call.tool === undefined ? 'the run' : `the call of the tool ${nameOf(call)}`;
+    await this.#complain(`orchd: ${what} was denied${reason}`);
   }
 
   async #ask({ call_id: callId, tool = callId }: ToldCall, hash: string | undefined): Promise<void> {
@@ -240,6 +252,12 @@ class ToldRun {
     this.#terminal.complain(text);
   }
 }
+
+/** A run that waits at a checkpoint names no tool. */
+const wantText = ({ call_id: id, tool }: ToldCall): string =>
+  tool === undefined
+    ? `orchd: waits before it goes on: orchd approve ${id}`
+    : `orchd: wants to call the tool ${oneLine(tool)}: orchd approve ${id}`;
 
 /** The tool of a call or, where it is not known any more, the id of the call. */
 const nameOf = ({ tool, call_id: id }: ToldCall): string => oneLine(tool ?? id);

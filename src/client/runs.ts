@@ -11,7 +11,7 @@ import type { Requests } from './requests.ts';
 /** `input` or `messages`, and options of the run. */
 export type RunRequest = StartRun;
 
-/** An event of a run: queued, paused, resumed, step, token, reset, tool_result, approval, needs_decision, at last end or error. */
+/** An event of a run: queued, paused, resumed, step, token, reset, tool_result, approval, needs_decision, below, at last end or error. */
 export interface RunEvent {
   readonly id: string | undefined;
   readonly event: string;

@@ -41,6 +41,17 @@ export function isMariaDbUrl(text: string): boolean {
   return url !== null && /^(mariadb|mysql):$/.test(url.protocol) && url.pathname.length > 1;
 }
 
+/** Names a Redis server, with the number of its database as the path, if it is not 0. */
+export function isRedisUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return (
+    url !== null &&
+    /^rediss?:$/.test(url.protocol) &&
+    url.hostname !== '' &&
+    /^(\/\d{0,4})?$/.test(url.pathname)
+  );
+}
+
 /** Items of a list that may be written as YAML or as one text with commas; empty items are dropped. */
 export function splitList(value: string | readonly string[]): string[] {
   const items = typeof value === 'string' ? value.split(',') : value;

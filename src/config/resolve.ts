@@ -5,6 +5,7 @@ import { parseBindAddress, splitList } from './address.ts';
 import { governanceOf } from './governance.ts';
 import { limitSpecs } from './limits.ts';
 import { priceSpecs } from './prices.ts';
+import { redisOf } from './redis.ts';
 import type { RawConfig } from './schema.ts';
 
 export type ResolvedConfig = DeepReadonly<ReturnType<typeof group>>;
@@ -31,6 +32,7 @@ function group(raw: RawConfig, isSet: (path: string) => boolean) {
   const { state, queue, retry, recovery, retention } = orchestrator;
   return {
     store: { kind: store, url: new Secret(mariadb.url), unsafe: mariadb.unsafe },
+    redis: redisOf(raw),
     cluster: {
       node: cluster.node,
       address: baseUrl(cluster.address),

@@ -15,6 +15,7 @@ import { LimitsSchema } from './limits.ts';
 import { McpSchema } from './mcp.ts';
 import { ModulesSchema } from './modules.ts';
 import { CurrencySchema, PricesSchema } from './prices.ts';
+import { RedisSchema } from './redis.ts';
 import { SchedulesSchema } from './schedules.ts';
 import { section } from './section.ts';
 import { DEFAULT_DATA_FOLDER } from './variables.ts';
@@ -81,6 +82,7 @@ export const ConfigSchema = section({
     ),
     unsafe: Type.Boolean({ default: false }),
   }),
+  redis: RedisSchema,
   cluster: section({
     node: Type.String({ default: '', pattern: '^[A-Za-z0-9._:-]{0,128}$', expected: 'a name for this node' }),
     address: Type.Refine(

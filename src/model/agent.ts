@@ -2,6 +2,7 @@
 import { type Static, Type } from 'typebox';
 import { CATEGORY } from './governance.ts';
 import { JOB_ID, MODEL } from './job-spec.ts';
+import { CHECKPOINTS } from './run-jobs.ts';
 
 /** Part of a model's name `agent:NAME`, of a path and of job ids. */
 export const AGENT_NAME = '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$';
@@ -58,7 +59,39 @@ export const AgentDefinition = Type.Object(
       Type.Array(Type.String({ pattern: TOOL_NAME }), {
         maxItems: 64,
         uniqueItems: true,
-        description: 'The tools that the model may ask for',
+        description: 'The tools that the model may ask for, and other agents that it may call like tools',
+      }),
+    ),
+    branches: optional(
+      Type.Array(Type.String({ pattern: AGENT_NAME }), {
+        minItems: 1,
+        maxItems: 16,
+        uniqueItems: true,
+        description:
+          'Other agents that work on the question at once, each in a run of its own, before the model merges what they say',
+      }),
+    ),
+    background: optional(
+      Type.Array(Type.String({ pattern: AGENT_NAME }), {
+        maxItems: 64,
+        uniqueItems: true,
+        description:
+          'Those of its `tools` that are agents and work in the background: a call returns at once, and the answer is told later',
+      }),
+    ),
+    checkpoints: optional(
+      Type.Array(Type.Enum([...CHECKPOINTS]), {
+        maxItems: CHECKPOINTS.length,
+        uniqueItems: true,
+        description:
+          'Where a person must say that the run may go on: after the `plan`, before each round of `tools`, before the `synthesis`',
+      }),
+    ),
+    max_runs: optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 10_000,
+        description: 'Runs of other agents below one run, at any depth; 64 by default',
       }),
     ),
     plan: optional(PlanRule),
@@ -124,6 +157,9 @@ export type AgentDefinition = Static<typeof AgentDefinition>;
 export const DEFAULT_MAX_STEPS = 20;
 export const DEFAULT_PARALLEL_TOOLS = 8;
 export const DEFAULT_APPROVAL_WAIT_MS = 300_000;
+export const DEFAULT_MAX_RUNS = 64;
+/** So many runs stand below each other at most: agents that call each other more deeply are refused. */
+export const MAX_RUN_DEPTH = 5;
 
 /** A message in OpenAI's form, as far as a caller may write one. */
 export const GivenMessage = Type.Object(
@@ -133,6 +169,8 @@ export const GivenMessage = Type.Object(
   },
   { additionalProperties: false },
 );
+
+export type GivenMessage = Static<typeof GivenMessage>;
 
 /** Where a fork goes on from, and with what. */
 export const RunFork = Type.Object(
@@ -164,6 +202,13 @@ export const RunRequest = Type.Object(
     ),
     budget: optional(RunBudget),
     max_steps: AgentDefinition.properties.max_steps,
+    max_runs: AgentDefinition.properties.max_runs,
+    apart: optional(
+      Type.Literal(true, {
+        description:
+          'It neither hears the conversation of its session nor adds to it: a run below another one',
+      }),
+    ),
     fork: optional(RunFork),
   },
   { additionalProperties: false },

@@ -8,8 +8,11 @@ export const TOOL_TYPE = 'tool';
 /** Jobs of this type wait for a person to allow the call of a tool; only runs make them. Their payload is a CallToApprove. */
 export const APPROVAL_TYPE = 'approval';
 
+/** Jobs of this type tell a session how a run has ended that works in the background. Their payload is a Report. */
+export const REPORT_TYPE = 'report';
+
 /** The types of jobs that callers cannot submit. */
-export const RUN_JOB_TYPES: readonly string[] = [TOOL_TYPE, APPROVAL_TYPE];
+export const RUN_JOB_TYPES: readonly string[] = [TOOL_TYPE, APPROVAL_TYPE, REPORT_TYPE];
 
 /** The types of jobs that the brain runs itself: another backend that took one would answer in the place of an agent. */
 export const OWN_TYPES: readonly string[] = [RUN_TYPE, ...RUN_JOB_TYPES];
@@ -31,6 +34,20 @@ export interface ToolPayload {
   readonly args: unknown;
   /** A person has allowed this call. */
   readonly approved?: boolean;
+  /** Of calls of agents that work in the background: what the run may use that the call starts. */
+  readonly starts?: StartedBelow;
+}
+
+/** What a run that works in the background may use: it may outlive the run that has started it, and its budget. */
+export interface StartedBelow {
+  readonly max_runs: number;
+  readonly budget?: { readonly tokens?: number; readonly cost?: number };
+}
+
+/** The payload of a job of type REPORT_TYPE: which run has ended, and the session that is told. */
+export interface Report {
+  readonly run: string;
+  readonly session: string;
 }
 
 /**
@@ -41,20 +58,26 @@ export type ToolFailure = 'failed' | 'timeout' | 'cancelled' | 'output';
 
 /** The result of a job of type TOOL_TYPE. */
 export type ToolResult =
-  | { readonly ok: true; readonly text: string }
+  /** `run`: the run that the call has started in the background. */
+  | { readonly ok: true; readonly text: string; readonly run?: string }
   | { readonly ok: false; readonly text: string; readonly why: ToolFailure; readonly started: boolean };
+
+/** The places between the steps of a run where a person may have to say that it goes on. */
+export const CHECKPOINTS = ['plan', 'tools', 'synthesis'] as const;
+export type Checkpoint = (typeof CHECKPOINTS)[number];
 
 /** A call of a tool as it is shown to the person who allows it, and as it is made then. */
 export interface CallToApprove {
   readonly agent: string;
-  readonly tool: string;
+  /** Absent at a checkpoint between two steps: there `args` shows what has been done so far. */
+  readonly tool?: string;
   readonly args: unknown;
   /** After this time without an answer the call is denied. */
   readonly waitMs: number;
 }
 
 /** The kinds of steps, in telemetry, in the events of runs and in their results. */
-export type StepEvent = 'plan' | 'llm_call' | 'tool_call' | 'approval' | 'synthesis';
+export type StepEvent = 'plan' | 'branch' | 'llm_call' | 'tool_call' | 'approval' | 'synthesis';
 
 /**
  * Why a call of a model was made: `planner` makes the plan, `primary` is the model of the agent, `fallback` is asked where
@@ -80,7 +103,8 @@ export const FORK_TAGS = { run: 'forked_from', step: 'forked_step' } as const;
 /** The tags of a job of type APPROVAL_TYPE. */
 export interface ApprovalTags extends StepTags {
   readonly run: string;
-  readonly tool: string;
+  /** Set instead of `tool` where the run waits between two steps. */
+  readonly checkpoint?: Checkpoint;
   /** The hash of tool and arguments: whoever answers may repeat it, to allow this call and no other. */
   readonly hash: string;
 }
@@ -91,6 +115,12 @@ export interface Approval {
   readonly by?: string;
   readonly why?: string;
 }
+
+/** The tag with which a person's answer is passed on to the job that it allows. */
+export const APPROVED_TAG = 'approved';
+
+/** The category of calls of agents, for the rules of governance. */
+export const AGENT_CATEGORY = 'agent';
 
 /** The label of an attempt of a tool that has failed: its job has succeeded, since the model is told of it. */
 export const FAILED_TOOL = 'tool-failed';

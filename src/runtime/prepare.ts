@@ -12,7 +12,7 @@ import type { Body } from '../model/body.ts';
 import { OrchdError } from '../model/errors.ts';
 import { type GivenSpec, JOB_ID, NAME, specOf } from '../model/job-spec.ts';
 import { DEFAULT_TENANT, TENANT, uidOf } from '../model/records.ts';
-import { RUN_JOB_TYPES, RUN_TYPE } from '../model/run-jobs.ts';
+import { APPROVED_TAG, RUN_JOB_TYPES, RUN_TYPE } from '../model/run-jobs.ts';
 import { SubmitRequest } from '../model/submit.ts';
 import type { Trace } from '../model/trace.ts';
 import { estimateInSlices, estimateTokens, type TokenEstimate } from './estimate.ts';
@@ -113,6 +113,14 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
       'INVALID_PARAMS',
       `jobs of type "${request.type}" are made by the runs of agents alone`,
       { field: 'type' },
+    );
+  const { type, parent_id: parent, tags } = request;
+  const isRunBelow = type === RUN_TYPE && parent !== undefined;
+  if (caller.mustBeRunnable && isRunBelow && tags?.[APPROVED_TAG] !== undefined)
+    throw new OrchdError(
+      'INVALID_PARAMS',
+      `the tag "${APPROVED_TAG}" says that a person has allowed the run: leave it out`,
+      { field: 'tags' },
     );
   if (caller.mustBeRunnable && isBelowOwnId.test(request.job_id ?? ''))
     throw new OrchdError(

@@ -3,7 +3,14 @@ import { AGENT_NAME, TOOL_NAME } from '../model/agent.ts';
 import type { AskRecord } from '../model/records.ts';
 import type { StepTags } from '../model/run-jobs.ts';
 
-const EVENTS: ReadonlySet<unknown> = new Set(['plan', 'llm_call', 'tool_call', 'approval']);
+const EVENTS: ReadonlySet<unknown> = new Set([
+  'plan',
+  'branch',
+  'llm_call',
+  'tool_call',
+  'approval',
+  'synthesis',
+]);
 const ROLES: ReadonlySet<unknown> = new Set(['planner', 'primary', 'fallback', 'repair']);
 const isAgent = new RegExp(AGENT_NAME);
 const isTool = new RegExp(TOOL_NAME);

@@ -28,6 +28,8 @@ const STEP_OF_PHASE: Readonly<Record<string, string>> = {
   synthesis: 'synthesis',
 };
 const RUN_ENDS: ReadonlySet<string> = new Set<RunEnd>(['completed', 'failed', 'cancelled']);
+/** Jobs that are steps from their admission to their end, whatever their attempts do. */
+const LASTING: ReadonlySet<string> = new Set([APPROVAL_TYPE, RUN_TYPE]);
 /** The kind of the line about the end of a run. */
 const END = 'end';
 const FIRST_PHASE = 'init';
@@ -58,16 +60,16 @@ export class RunTelemetry {
     }
   }
 
-  /** A request to allow a call begins when it is admitted: its attempts only wait. */
+  /** What does nothing but wait begins when it is admitted: a request to allow a call, and a run below another one. */
   #asked(entry: ObservedJob | undefined): void {
-    if (entry?.ask.spec.type !== APPROVAL_TYPE) return;
+    if (!entry || !LASTING.has(entry.ask.spec.type)) return;
     const step = runStepOf(entry.ask);
     if (step) this.#write('step_started', stepFields(entry, step, 0));
   }
 
   #ended(job: JobRecord, entry: ObservedJob | undefined): void {
     if (entry?.ask.spec.type === RUN_TYPE) this.#runCutOff(job, entry);
-    if (entry?.ask.spec.type !== APPROVAL_TYPE) return;
+    if (!entry || !LASTING.has(entry.ask.spec.type)) return;
     const step = runStepOf(entry.ask);
     if (!step) return;
     const fields = stepFields(entry, step, 0);
@@ -122,15 +124,16 @@ export class RunTelemetry {
     const about = runFields(entry, attempt.n, agent);
     about.duration_ms = durationOf(attempt);
     for (const [at, to] of phases.slice(1).entries()) {
-      this.#moved(about, phases[at] as string, to);
-      if (to === 'synthesis') this.#synthesis(about);
+      const from = phases[at] as string;
+      if (from === 'synthesis') this.#synthesis(about);
+      this.#moved(about, from, to);
     }
     if (!isDefect) return;
     this.#tally.defects++;
     this.#logger.error('agent_defect', { ...about, event: 'agent_defect', error_code: 'INTERNAL' });
   }
 
-  /** The answer is checked in the same attempt that takes it: the step has no job of its own. */
+  /** The answer is checked in the attempt that goes on from the synthesis: the step has no job of its own. */
   #synthesis(about: Fields): void {
     const { duration_ms: durationMs, ...fields } = about;
     this.#write('step_started', { ...fields, event: 'synthesis' });

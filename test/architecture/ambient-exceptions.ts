@@ -40,6 +40,14 @@ export const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     allows: ['node:worker_threads'],
     reason: 'runs on that thread',
   },
+  'src/consumer/heartbeats.ts': {
+    allows: ['node:worker_threads'],
+    reason: 'starts the thread that sends the heartbeats of a consumer',
+  },
+  'src/consumer/heartbeat-main.ts': {
+    allows: ['node:worker_threads'],
+    reason: 'runs on that thread',
+  },
   'src/stores/mariadb/leadership.ts': {
     allows: ['node:worker_threads', 'process.hrtime'],
     reason: 'starts the thread that stands in the election, and shares a clock with it',

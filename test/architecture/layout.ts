@@ -10,6 +10,7 @@ export const FOLDER_ORDER: readonly string[] = [
   'config',
   'wire',
   'spool',
+  'consumer',
   'core',
   'relay',
   'runtime',
@@ -52,6 +53,7 @@ export const CORE_FILES: Readonly<Record<string, string>> = {
 /** Files of core that every folder may import; the other files of core are for core and runtime alone. */
 export const CORE_PUBLIC: readonly string[] = [
   'src/core/ports/backend.ts',
+  'src/core/ports/doorbell.ts',
   'src/core/ports/keys.ts',
   'src/core/ports/leadership.ts',
   'src/core/ports/ledger.ts',

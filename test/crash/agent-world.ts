@@ -1,5 +1,5 @@
 /**
- * A run of an agent that calls two tools at once, `look` and `send`, of which `send` must not be called twice. Both write
+ * A run of an agent that calls another one, whose run below it calls two tools at once, `look` and `send`, of which `send` must not be called twice. Both write
  * what they do into a ledger of their own, outside the brain.
  */
 
@@ -16,7 +16,7 @@ import { isTerminal } from '../../src/model/states.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { AppendFile, readLines } from './append-file.ts';
 import type { Folders } from './folders.ts';
-import { callsOf, HELPER, notedTools, REPLY, twoToolModel } from './noted-tools.ts';
+import { BOSS, callsOf, delegatingModel, HELPER, notedTools, REPLY } from './noted-tools.ts';
 import type { Played, World } from './world.ts';
 
 const RUN = 'run';
@@ -62,7 +62,7 @@ async function decide(brain: Orchestrator, jobs: readonly ListedJob[], folders: 
 }
 
 async function play(brain: Orchestrator, { folders, sleep }: Played): Promise<void> {
-  await brain.submit({ job_id: RUN, type: 'agent', payload: { agent: 'helper', input: 'do both' } });
+  await brain.submit({ job_id: RUN, type: 'agent', payload: { agent: BOSS.name, input: 'have both done' } });
   for (;;) {
     const { state } = await brain.get(RUN);
     const { jobs } = await brain.list({ root: RUN });
@@ -87,9 +87,13 @@ async function problems(brain: Orchestrator, folders: Folders): Promise<string[]
   const { reply, error } = (result ?? {}) as Partial<RunResult>;
   if (reply !== REPLY || error !== null)
     found.push(`the run is ${state}, and says ${JSON.stringify(result)}`);
-  const records = await loadRun((id) => brain.reads.recordedJob(id, 'default'), RUN);
-  const { equal, difference } = await replayReport(records, { is: 'recorded' });
-  if (!equal) found.push(`the replay of the run differs: ${difference?.text}`);
+  const below = (await brain.list({ root: RUN, type: 'agent' })).jobs.map(({ job_id: id }) => id);
+  if (below.length !== 1) found.push(`the runs below are ${below.join()}`);
+  for (const run of [RUN, ...below]) {
+    const records = await loadRun((id) => brain.reads.recordedJob(id, 'default'), run);
+    const { equal, difference } = await replayReport(records, { is: 'recorded' });
+    if (!equal) found.push(`the replay of the run "${run}" differs: ${difference?.text}`);
+  }
   return found;
 }
 
@@ -100,10 +104,10 @@ export const agentRun: World = {
       const agents = new Agents({
         env,
         logger: undefined,
-        agents: [HELPER],
+        agents: [BOSS, HELPER],
         tools: notedTools(ledgerOf(folders), sleep),
       });
-      return [new FunctionBackend(env, twoToolModel().backend()), ...agents.backends(runReads(brain))];
+      return [new FunctionBackend(env, delegatingModel().backend()), ...agents.backends(runReads(brain))];
     },
   }),
   play,

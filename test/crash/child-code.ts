@@ -21,6 +21,7 @@ export function makeChildCode(folder: string): string {
     }
   }
   strip(join(ROOT, 'test/fakes/scripted-model.ts'), folder);
+  strip(join(ROOT, 'test/fakes/unmarked.ts'), folder);
   fs.writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
   const stub = join(folder, 'node_modules/typebox');
   fs.mkdirSync(stub, { recursive: true });

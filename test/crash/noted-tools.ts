@@ -3,10 +3,18 @@
  * what they do in a ledger outside the brain.
  */
 import type { Tool, ToolContext } from '../../src/agents/tools/tool.ts';
-import { ScriptedModel } from '../fakes/scripted-model.ts';
+import { type Said, ScriptedModel } from '../fakes/scripted-model.ts';
+import { unmarked } from '../fakes/unmarked.ts';
 import { AppendFile, readLines } from './append-file.ts';
 
 export const HELPER = { name: 'helper', model: 'scripted', tools: ['look', 'send'] } as const;
+/** It calls the other agent, and says what that one has said. */
+export const BOSS = {
+  name: 'boss',
+  model: 'scripted',
+  instructions: 'Delegate.',
+  tools: ['helper'],
+} as const;
 export const REPLY = 'both are done';
 const PARAMETERS = { type: 'object', properties: {}, additionalProperties: false };
 
@@ -41,17 +49,26 @@ export function notedTools(ledger: string, sleep: (ms: number) => Promise<void>)
   return [tool('look', 'pure', 20), tool('send', 'effectful', 30)];
 }
 
-export const twoToolModel = (): ScriptedModel =>
-  new ScriptedModel((turn) =>
-    turn === 0
-      ? {
-          calls: [
-            ['a', 'look', {}],
-            ['b', 'send', {}],
-          ],
-        }
-      : { text: REPLY },
-  );
+const twoTools = (turn: number): Said =>
+  turn === 0
+    ? {
+        calls: [
+          ['a', 'look', {}],
+          ['b', 'send', {}],
+        ],
+      }
+    : { text: REPLY };
+
+export const twoToolModel = (): ScriptedModel => new ScriptedModel(twoTools);
+
+/** The model of both agents, which are told apart by their instructions. */
+export const delegatingModel = (): ScriptedModel =>
+  new ScriptedModel((turn, { messages }) => {
+    const isBoss = messages[0]?.content.startsWith(BOSS.instructions);
+    if (!isBoss) return twoTools(turn);
+    if (turn === 0) return { calls: [['h', 'helper', { input: 'do both' }]] };
+    return { text: unmarked(messages.at(-1)?.content ?? '') };
+  });
 
 /** How often a tool was begun and how often it has ended, in one run or in all. */
 export function callsOf(ledger: string, tool: string, run = ''): { begun: number; ended: number } {

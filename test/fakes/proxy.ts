@@ -1,13 +1,17 @@
-/** A server that passes every request on to another one, but for those that it refuses. */
+/** A server that passes every request on to another one, but for those that it refuses; some answers it loses. */
 import { createServer, type IncomingMessage, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 
-/** `refuses`: the message with which a request is refused; undefined where it is passed on. Returns the address. */
+/**
+ * `refuses`: the message with which a request is refused; undefined where it is passed on. `loses`: whether the answer to
+ * a request that was passed on is lost. Returns the address.
+ */
 export async function proxyTo(
   t: Pick<TestContext, 'after'>,
   url: string,
   refuses: (request: IncomingMessage) => string | undefined,
+  loses: (request: IncomingMessage) => boolean = () => false,
 ): Promise<string> {
   const server = createServer((request, response) => {
     const message = refuses(request);
@@ -17,7 +21,12 @@ export async function proxyTo(
       return;
     }
     const { method, headers } = request;
+    const isLost = loses(request);
     const onward = send(new URL(request.url ?? '/', url), { method, headers }, (answer) => {
+      if (isLost) {
+        answer.resume().on('end', () => response.destroy());
+        return;
+      }
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(response);
     });

@@ -25,22 +25,27 @@ const HELD: Readonly<Record<string, string>> = {
   'a turn whose call of the model is queued': 'queued.1',
   'a call of an MCP server that is queued': 'asker.2.0',
   'a run that is handed in during LOCKDOWN': 'late',
+  'a sub-agent whose model answers in LOCKDOWN': 'boss.2.0',
+  'a sub-agent whose model asks for a tool in LOCKDOWN': 'boss.2.1',
 };
-const RUNS = ['turn-1', 'turn-2', 'turn-3', 'waiting', 'queued', 'caller', 'asker', 'late'];
+const RUNS = ['turn-1', 'turn-2', 'turn-3', 'waiting', 'queued', 'caller', 'asker', 'late', 'boss'];
 
 /** A model outside of the brain: what it runs goes on while no brain is there. */
 class Model extends Stage {
   constructor() {
-    super({ name: 'model', slots: 3, types: ['inference'], models: ['m'], paid: false });
+    super({ name: 'model', slots: 5, types: ['inference'], models: ['m'], paid: false });
   }
 
   says(job: string, text: string): void {
     this.#answers(job, { text });
   }
 
-  calls(job: string, tool: string): void {
-    const call = { id: 'c', type: 'function', function: { name: tool, arguments: '{}' } };
-    this.#answers(job, { text: '', tool_calls: [call] });
+  calls(job: string, ...tools: readonly string[]): void {
+    const calls = tools.map((name, at) => {
+      const input = name === 'clerk' ? { input: 'go' } : {};
+      return { id: `c${at}`, type: 'function', function: { name, arguments: JSON.stringify(input) } };
+    });
+    this.#answers(job, { text: '', tool_calls: calls });
   }
 
   #answers(job: string, result: object): void {
@@ -74,7 +79,17 @@ class Site {
     const tools = ['look', 'mail', 'fake__hang', 'fake__echo'];
     return Object.entries({
       mcp: [{ name: 'fake', command, slots: 1, restart_min_ms: 10 }],
-      agents: [{ name: 'clerk', model: 'm', tools, approve: ['mail'], approval_wait_ms: 600_000 }],
+      agents: [
+        {
+          name: 'clerk',
+          description: 'Does what a clerk does.',
+          model: 'm',
+          tools,
+          approve: ['mail'],
+          approval_wait_ms: 600_000,
+        },
+        { name: 'boss', model: 'm', tools: ['clerk'] },
+      ],
       governance: { modes: [{ mode: 'RECOVERY', running: { models: 1, tools: 1 } }] },
       orchestrator: { state: { checkpoint_dir: this.folder } },
     })
@@ -108,8 +123,8 @@ class Site {
     this.#t.after(() => brain.stop());
   }
 
-  async run(id: string): Promise<void> {
-    const payload = { agent: 'clerk', input: 'go' };
+  async run(id: string, agent = 'clerk'): Promise<void> {
+    const payload = { agent, input: 'go' };
     await this.brain.orchestrator.submit({ job_id: id, type: 'agent', payload });
   }
 
@@ -132,7 +147,7 @@ class Site {
   }
 }
 
-/** Three turns run, one waits for a person, one is queued; an MCP call runs, and one is queued. */
+/** Three turns and two sub-agents run, one turn waits for a person, one is queued; an MCP call runs, and one is queued. */
 async function underWay(site: Site): Promise<void> {
   const { model } = site;
   await site.run('waiting');
@@ -147,6 +162,10 @@ async function underWay(site: Site): Promise<void> {
   await model.startedJob('asker.1');
   model.calls('asker.1', 'fake__echo');
   await until(async () => (await site.stateOf('asker.2.0')) === 'queued');
+  await site.run('boss', 'boss');
+  await model.startedJob('boss.1');
+  model.calls('boss.1', 'clerk', 'clerk');
+  for (const id of ['boss.2.0', 'boss.2.1']) await model.startedJob(`${id}.1`);
   for (const id of ['turn-1', 'turn-2', 'turn-3']) {
     await site.run(id);
     await model.startedJob(`${id}.1`);
@@ -158,6 +177,8 @@ async function underWay(site: Site): Promise<void> {
 /** What happens while nothing may start. */
 async function inLockdown(site: Site): Promise<void> {
   site.model.calls('turn-1.1', 'look');
+  site.model.says('boss.2.0.1', 'done');
+  site.model.calls('boss.2.1.1', 'look');
   const [asked] = await site.client.approvals();
   await site.client.approve('waiting', { call_id: asked?.call_id as string, approve: true });
   await site.run('late');
@@ -238,7 +259,7 @@ describe('LOCKDOWN', () => {
       await site.setMode('RECOVERY', 'the fire is out', 'bob');
       await site.setMode('NORMAL', 'all is well', 'bob');
       await playOut(site);
-      assert.deepEqual(site.done.sort(), ['look', 'mail']);
+      assert.deepEqual(site.done.sort(), ['look', 'look', 'mail']);
       assert.deepEqual(site.mcpCalls, ['hang', 'echo']);
 
       await site.brain.stop();

@@ -11,7 +11,7 @@ import { type Said, ScriptedModel } from '../fakes/scripted-model.ts';
 import { unmarked } from '../fakes/unmarked.ts';
 import { LASTING, onStores, start, within } from './flow-kit.ts';
 
-const OWN = ['agent', 'tool', 'approval'] as const;
+const OWN = ['agent', 'tool', 'approval', 'report'] as const;
 
 describe('jobs of the types of runs', () => {
   test('are made by runs alone, and an agent is asked with a request that it understands', async (t) => {
@@ -27,7 +27,7 @@ describe('jobs of the types of runs', () => {
       });
       return { status: response.status, body: (await response.json()) as { error: { code: string } } };
     };
-    for (const type of ['tool', 'approval']) {
+    for (const type of ['tool', 'approval', 'report']) {
       const { status, body } = await submit({
         type,
         payload: { agent: 'a', tool: 'x', args: {}, approved: true },

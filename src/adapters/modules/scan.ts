@@ -20,7 +20,7 @@ const MAX_BULK = 500;
 const MAX_GARBAGE = 10_000;
 
 /** The brain cannot take more now: the scan ends, and the next one proposes the rest again. */
-const TRY_LATER: ReadonlySet<ErrorCode> = new Set([
+export const TRY_LATER: ReadonlySet<ErrorCode> = new Set([
   'QUEUE_FULL',
   'RATE_LIMITED',
   'STORE_BUSY',

@@ -9,7 +9,7 @@
 import { stableHash } from '../../kit/hash.ts';
 import type { RunBudget } from '../../model/agent.ts';
 import { leftOf } from '../budget.ts';
-import type { BudgetLeft, EndedCall, RunState, ToolOffer } from '../run-state.ts';
+import type { BudgetLeft, EndedCall, RunReport, RunState, ToolOffer } from '../run-state.ts';
 import type {
   BadArguments,
   DecisionInput,
@@ -30,12 +30,15 @@ export interface DecisionFacts {
   /** The ids of the jobs that the run has waited for. */
   readonly awaited: readonly string[];
   readonly used: UsedBudget | undefined;
+  /** What the runs above leave it. */
+  readonly above: BudgetLeft | undefined;
+  readonly reports: readonly RunReport[];
 }
 
 /** The run after a decision, with what the decision depended on. */
 export function withInput(
   run: RunState,
-  { ended = [], awaited, used }: DecisionFacts,
+  { ended = [], awaited, used, above, reports }: DecisionFacts,
   tools: NotedTools,
 ): RunState {
   if (run.decisions === undefined) return run;
@@ -53,6 +56,8 @@ export function withInput(
     ...(isChanged && { tools: facts }),
     ...(tools.bad.length > 0 && { badArguments: tools.bad }),
     ...(tools.faults.length > 0 && { faults: tools.faults }),
+    ...(above && { above }),
+    ...(reports.length > 0 && { reports }),
   };
   const n = run.decisions;
   const isPlain = Object.keys(input).length === 0;
@@ -98,6 +103,7 @@ export const nameIn = (definition: object): string =>
 
 export function factsOf(tools: ToolOffer, name: string): ToolFacts {
   const outputBytes = tools.outputBytesOf(name);
+  const agent = tools.agentOf(name);
   return {
     name,
     effect: tools.effectOf(name),
@@ -106,6 +112,7 @@ export function factsOf(tools: ToolOffer, name: string): ToolFacts {
     needsApproval: tools.needsApproval(name),
     backend: tools.placeOf(name).backend,
     ...(outputBytes !== undefined && { outputBytes }),
+    ...(agent && { agent }),
   };
 }
 

@@ -8,6 +8,7 @@
 import type { AgentDefinition } from '../../model/agent.ts';
 import { isTerminal } from '../../model/states.ts';
 import { beginRun } from '../begin-run.ts';
+import { lessLeft } from '../budget.ts';
 import { endedCall, refusedCall, withCosts } from '../ended-call.ts';
 import { outputCheck } from '../output-check.ts';
 import { type Advanced, advance, type RunOf } from '../run.ts';
@@ -102,7 +103,7 @@ class ReplayedRun {
   async decide({ n, from, ended, used, input }: Asked): Promise<Omit<Decision, 'refused'>> {
     const { run_id: runId, priority } = this.#records.head;
     this.#facts = input?.tools ?? this.#facts;
-    const left = from.budget && leftAfter(from.budget, used);
+    const left = lessLeft(from.budget && leftAfter(from.budget, used), input?.above);
     // Every field of RunOf is given, so that what is added to it cannot be forgotten here.
     const ofWith = (): Required<RunOf> => ({
       runId,
@@ -110,6 +111,7 @@ class ReplayedRun {
       left,
       tools: this.#tools(input),
       checkOutput: this.#checkOutput,
+      reports: input?.reports,
     });
     let of = ofWith();
     let advanced = advance(of, from, ended);

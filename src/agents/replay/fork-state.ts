@@ -30,7 +30,7 @@ export function forkAgent(
  * the origin alone, so the fork asks again.
  */
 export function forkedRun(taken: TakenState, agent: AgentDefinition, request: RunRequest): RunState {
-  const { phase, messages, made, asked, isRepairing } = taken;
+  const { phase, messages, made, asked, isRepairing, reply, isMerging, checkpoint } = taken;
   const { input, budget } = request;
   if (input !== undefined && phase === 'tool_execution')
     throw new OrchdError(
@@ -43,7 +43,10 @@ export function forkedRun(taken: TakenState, agent: AgentDefinition, request: Ru
     ...newRun(agent, [...messages, ...added], [], smallerBudget(agent.budget, budget)),
     phase,
     made,
-    asked: asked.map(({ isApproved: _, ...each }) => each),
+    asked: asked.map(({ isApproved: _, runs: __, ...each }) => each),
     isRepairing,
+    ...(reply !== undefined && { reply }),
+    ...(isMerging && { isMerging }),
+    ...(checkpoint && { checkpoint: { at: checkpoint.at } }),
   };
 }

@@ -13,8 +13,14 @@ export async function takenState(records: RunRecords, step: number): Promise<Tak
     const { of, from, ended } = decision;
     last = from.step + 1;
     if (last !== step) continue;
-    const { agent, phase, messages, made, asked, isRepairing } = enteredStep(of, from, ended);
-    return { agent, phase, messages, made, asked, isRepairing };
+    const { agent, phase, messages, made, asked, isRepairing, ...more } = enteredStep(of, from, ended);
+    const { reply, isMerging, checkpoint } = more;
+    return {
+      ...{ agent, phase, messages, made, asked, isRepairing },
+      ...(reply !== undefined && { reply }),
+      ...(isMerging && { isMerging }),
+      ...(checkpoint && { checkpoint: { at: checkpoint.at } }),
+    };
   }
   const most = last === 0 ? 'has no steps' : `has the steps 1 to ${last}`;
   throw new OrchdError('INVALID_PARAMS', `run "${runId}" ${most}`, { field: 'step' });

@@ -33,6 +33,6 @@ export function givenAgent(
   if (!config) return undefined;
   const { files: _files, http: _http, commands: _commands, ...agent } = config;
   // Whether bubblewrap works on the machine of the run is not known here: its commands count as confined.
-  const sources = { env, folders: {}, own: [], sandbox: { works: true } as const, mcp: undefined };
+  const sources = { env, folders: {}, own: [], sandbox: { works: true } as const, mcp: undefined, agents };
   return { is: 'given', agent, others: addedTools(config, head.record, sources) };
 }

@@ -90,7 +90,10 @@ async function callOf(read: ReadRecorded, id: string): Promise<RecordedCall | un
 }
 
 function recordedCall(job: RecordedCall): RecordedCall {
-  const { job_id, type, state, tags, model, payload, result, error, started_at, ended_at, usage, cost } = job;
+  const { job_id, type, state, tags, model, payload, error, started_at, ended_at, usage, cost } = job;
+  // What a run below needs for a replay of its own is in its own records.
+  const isAnswered = type === RUN_TYPE && state === 'succeeded';
+  const result = isAnswered ? shownResult(job.result as KeptResult) : job.result;
   return {
     job_id,
     type,
@@ -99,6 +102,7 @@ function recordedCall(job: RecordedCall): RecordedCall {
     ...(model !== undefined && { model }),
     payload,
     ...(result !== undefined && { result }),
+    ...(type === RUN_TYPE && job.created_at !== undefined && { created_at: job.created_at }),
     ...(error && { error }),
     ...(started_at !== undefined && { started_at }),
     ...(ended_at !== undefined && { ended_at }),

@@ -20,7 +20,9 @@ export type RecordedCall = Pick<
   | 'ended_at'
   | 'usage'
   | 'cost'
->;
+> &
+  /** Of runs below. */
+  Partial<Pick<JobView, 'created_at'>>;
 
 export interface RecordedHead {
   readonly run_id: string;
@@ -40,7 +42,10 @@ export interface RecordedHead {
 }
 
 /** The part of a state that a fork takes from the run that it goes on from. */
-export type TakenState = Pick<RunState, 'agent' | 'phase' | 'messages' | 'made' | 'asked' | 'isRepairing'>;
+export type TakenState = Pick<
+  RunState,
+  'agent' | 'phase' | 'messages' | 'made' | 'asked' | 'isRepairing' | 'reply' | 'isMerging' | 'checkpoint'
+>;
 
 export interface RunRecords {
   readonly head: RecordedHead;

@@ -80,6 +80,7 @@ export function replayedTools({ agent, recorded, facts, input, told, others }: R
       const backend = factsOf(name)?.backend;
       return backend === undefined ? (others?.placeOf(name) ?? { backend: 'function' }) : { backend };
     },
+    agentOf: (name) => (factsOf(name) ? factsOf(name)?.agent : others?.agentOf(name)),
     faultOf: (name) => input?.faults?.find(({ tool }) => tool === name),
     outputBytesOf: (name) => factsOf(name)?.outputBytes ?? others?.outputBytesOf(name),
   };

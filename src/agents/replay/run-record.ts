@@ -1,6 +1,7 @@
 /** What a run notes of its decisions, in the form in which its state and its result keep it (decision-input.ts). */
 import type { AgentDefinition } from '../../model/agent.ts';
 import type { RefusedChild } from '../../model/waiting.ts';
+import type { BudgetLeft, CalledAgent, RunReport } from '../run-facts.ts';
 
 /** What was used when the decision was made, of what the budget of the run limits. */
 export interface UsedBudget {
@@ -19,6 +20,8 @@ export interface ToolFacts {
   readonly needsApproval: boolean;
   readonly backend: string;
   readonly outputBytes?: number;
+  /** Set where a call is a run of an agent. */
+  readonly agent?: CalledAgent;
 }
 
 /** Arguments of a model that the tool did not accept. */
@@ -48,6 +51,10 @@ export interface DecisionInput {
   readonly tools?: readonly ToolFacts[];
   readonly badArguments?: readonly BadArguments[];
   readonly faults?: readonly NotedFault[];
+  /** What the runs above left it of their budgets. */
+  readonly above?: BudgetLeft;
+  /** Runs in the background that had ended, whether or not the model was told of them at this decision. */
+  readonly reports?: readonly RunReport[];
 }
 
 /** What a run keeps of itself for replay, in its state and in its result. */

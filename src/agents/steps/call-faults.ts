@@ -18,6 +18,8 @@ export const CALL_FAULTS = [
   'DUPLICATE_CALL_ID',
   /** More calls in one answer than are made at once. */
   'TOO_MANY_CALLS',
+  /** The run may begin no more runs of other agents. */
+  'NO_RUNS_LEFT',
   /** The model asked for tools in its last step. */
   'NO_STEPS_LEFT',
 ] as const;

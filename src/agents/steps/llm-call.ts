@@ -14,23 +14,37 @@ import { askModel, type ModelAnswer, takeAnswer } from './model-call.ts';
 
 const LAST_NOTE = 'This is your last step: no tools are left. Answer now, with what you know so far.';
 
-export const llmCall: Step = (context) => {
-  if (!context.ended) return ask(context);
-  const taken = takeAnswer(context, 'llm_call', ask);
+/** What the model is asked for in a step, and what becomes of its answer if that asks for no tools. */
+export interface Turn {
+  readonly event: 'llm_call' | 'synthesis';
+  /** A text for the model in this call alone. */
+  readonly note?: string;
+  answered(run: RunState, said: { readonly messages: readonly ChatMessage[]; readonly reply: string }): Next;
+}
+
+const TURN: Turn = { event: 'llm_call', answered: (run, said) => goTo(run, 'synthesis', said) };
+
+export const llmCall: Step = (context) => modelTurn(context, TURN);
+
+/** One call of the model that may ask for tools. */
+export function modelTurn(context: StepContext, turn: Turn): Next {
+  const again = (next: StepContext): Next => ask(next, turn);
+  if (!context.ended) return again(context);
+  const taken = takeAnswer(context, turn.event, again);
   if ('jobs' in taken) return taken;
   const { answer, run } = taken;
   const { text, toolCalls } = answer;
-  if (toolCalls.length > 0 && wasLast(context)) return endWithoutTools(run, answer);
+  if (toolCalls.length > 0 && wasLast(context)) return endWithoutTools(run, answer, turn);
   const calls = toolCalls.slice(0, MAX_CALLS_PER_ANSWER);
   const dropped = toolCalls.slice(MAX_CALLS_PER_ANSWER).map(() => ({ code: 'TOO_MANY_CALLS' }) as const);
   const steps = [...run.steps, ...faultNotes(dropped)];
   const messages = [...run.messages, messageOf({ text, toolCalls: calls })];
   if (calls.length > 0) return goTo(run, 'tool_execution', { messages, steps });
-  return goTo(run, 'synthesis', { messages, reply: text });
-};
+  return turn.answered(run, { messages, reply: text });
+}
 
 /** The model asks for tools although it was given none, in its last step: only what it says counts. */
-function endWithoutTools(run: RunState, { text, toolCalls }: ModelAnswer): Next {
+function endWithoutTools(run: RunState, { text, toolCalls }: ModelAnswer, turn: Turn): Next {
   const refused = toolCalls.map(() => ({ code: 'NO_STEPS_LEFT' }) as const);
   const steps = [...run.steps, ...faultNotes(refused)];
   if (text.trim() === '')
@@ -40,13 +54,17 @@ function endWithoutTools(run: RunState, { text, toolCalls }: ModelAnswer): Next 
       'the model asked for tools in its last step, and has not answered',
     );
   const messages = [...run.messages, messageOf({ text, toolCalls: [] })];
-  return goTo(run, 'synthesis', { messages, steps, reply: text });
+  return turn.answered({ ...run, steps }, { messages, reply: text });
 }
 
-function ask(context: StepContext): Next {
-  if (wasLast(context)) return askModel(context, { event: 'llm_call', note: LAST_NOTE });
+function ask(context: StepContext, { event, note }: Turn): Next {
+  if (wasLast(context)) {
+    const last = note === undefined ? LAST_NOTE : `${note}\n\n${LAST_NOTE}`;
+    return askModel(context, { event, note: last });
+  }
   const tools = context.tools.definitions;
-  return askModel(context, { event: 'llm_call', tools, mustCall: mustCall(context) });
+  const noted = note === undefined ? {} : { note };
+  return askModel(context, { event, ...noted, tools, mustCall: mustCall(context) });
 }
 
 /** True while the model must call a tool and none of its calls was made. */

@@ -27,7 +27,7 @@ const TRIES_PER_MODEL = 2;
 const MAX_UNKNOWNS = 3;
 
 export interface ModelRequest {
-  readonly event: 'plan' | 'llm_call';
+  readonly event: 'plan' | 'llm_call' | 'synthesis';
   /** A text for the model in this call alone, after the messages of the run. */
   readonly note?: string;
   readonly tools?: readonly object[];

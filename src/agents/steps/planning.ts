@@ -1,11 +1,13 @@
-/** The model makes a plan, which stays before it while it works. */
+/** The model makes a plan, which stays before it while it works; or the branches work on the question. */
 import { goTo, type Next, type Step, type StepContext } from '../run-state.ts';
+import { branches } from './branches.ts';
 import { askModel, isShortOfBudget, takeAnswer } from './model-call.ts';
 
 const PLAN_NOTE =
   'Before you answer, write a short plan: the steps in order, and for each the tool that it needs, if any. Write only the plan.';
 
 export const planning: Step = (context) => {
+  if (context.run.agent.branches) return branches(context);
   if (!context.ended) return askForPlan(context);
   const taken = takeAnswer(context, 'plan', askForPlan);
   if ('jobs' in taken) return taken;

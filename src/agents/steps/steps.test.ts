@@ -26,6 +26,7 @@ const TOOLS: ToolOffer = {
   effectOf: () => 'pure',
   timeoutOf: () => 5000,
   placeOf: () => ({ backend: 'function' }),
+  agentOf: () => undefined,
   faultOf: () => undefined,
   outputBytesOf: () => undefined,
   needsApproval: () => false,
@@ -52,6 +53,14 @@ const FAILED: EndedCall[] = [
   },
 ];
 
+const BRANCHED: AgentDefinition = { ...AGENT, branches: ['planner', 'critic'] };
+const BRANCHES = ['planner', 'critic'].map((tool, at) => ({
+  jobId: `r.1.${at}`,
+  callId: tool,
+  tool,
+  hash: '',
+}));
+
 const bad = synthesis(() => 'it is no JSON');
 const good = synthesis(undefined);
 
@@ -68,6 +77,20 @@ const CASES: readonly {
   { step: planning, run: runIn('planning', { step: 1 }), ended: says({ text: '1. look' }), to: 'llm_call' },
   { step: planning, run: runIn('planning', { step: 1 }), ended: FAILED, to: ['r.2'] },
   { step: planning, run: runIn('planning', { step: 2, failures: 1 }), ended: FAILED, to: 'failed' },
+  { step: planning, run: runIn('planning', {}, BRANCHED), to: ['r.1.0', 'r.1.1'] },
+  {
+    step: planning,
+    run: runIn('planning', { step: 1, asked: BRANCHES }, BRANCHED),
+    ended: [...says({ ok: true, text: 'so' }, 'r.1.0'), { ...FAILED[0]!, jobId: 'r.1.1' }],
+    to: 'synthesis',
+  },
+  {
+    step: planning,
+    run: runIn('planning', { step: 1, asked: BRANCHES }, BRANCHED),
+    ended: ['r.1.0', 'r.1.1'].map((jobId) => ({ ...FAILED[0]!, jobId })),
+    to: 'failed',
+  },
+  { step: planning, run: runIn('planning', { runsLeft: 1 }, BRANCHED), to: 'failed' },
   { step: llmCall, run: runIn('llm_call'), to: ['r.1'] },
   { step: llmCall, run: runIn('llm_call', { step: 1 }), ended: says({ text: 'so' }), to: 'synthesis' },
   {
@@ -100,6 +123,19 @@ const CASES: readonly {
     run: runIn('tool_execution', { step: 2, messages: [asks(CALL)], asked: [ASKED] }),
     ended: [{ ...FAILED[0]!, jobId: 'r.2.0' }],
     to: 'llm_call',
+  },
+  { step: good, run: runIn('synthesis', { isMerging: true, step: 1 }), to: ['r.2'] },
+  {
+    step: good,
+    run: runIn('synthesis', { isMerging: true, step: 2 }),
+    ended: says({ text: 'merged' }, 'r.2'),
+    to: 'synthesis',
+  },
+  {
+    step: good,
+    run: runIn('synthesis', { isMerging: true, step: 2 }),
+    ended: says({ text: '', tool_calls: [CALL] }, 'r.2'),
+    to: 'tool_execution',
   },
   { step: good, run: runIn('synthesis', { reply: 'so' }), to: 'completed' },
   { step: bad, run: runIn('synthesis', { reply: 'so' }), to: 'llm_call' },
@@ -197,6 +233,7 @@ async function throwsIn(phase: RunPhase): Promise<RunResult> {
   const waited = { state: keptRun(runIn(phase)).state, jobs: [], refused: [], woken: 'children' };
   return (await runner.run({}, {
     jobId: 'r',
+    ancestors: [],
     traceId: 't',
     label: () => undefined,
     priority: 'batch',

@@ -10,11 +10,13 @@ import {
   type Approval,
   type ApprovalTags,
   type CallToApprove,
+  type StartedBelow,
   TOOL_TYPE,
   type ToolPayload,
   type ToolResult,
 } from '../../model/run-jobs.ts';
 import type { ToolCall } from '../../model/worker-wire.ts';
+import { smallerBudget } from '../budget.ts';
 import {
   type AskedTool,
   type ChatMessage,
@@ -26,6 +28,7 @@ import {
   type StepContext,
   type StepNote,
 } from '../run-state.ts';
+import { beginsRun, runJob, runsLeft } from '../sub-runs.ts';
 import { type CallFault, type CallFaultCode, faultNotes, refusedCall } from './call-faults.ts';
 import { askedCalls } from './llm-call.ts';
 import { cut } from './model-call.ts';
@@ -85,6 +88,8 @@ const isOutOfTime = (left: StepContext['left']): boolean => (left?.untilWrapUpMs
 
 const OUT_OF_TIME = fault('NO_STEPS_LEFT', 'the time of this task is used up');
 
+const NO_RUNS_LEFT = fault('NO_RUNS_LEFT', 'no more agents may be called for this task: go on without them');
+
 /** A tool that the agent does not have. */
 const missing = (wasThere: boolean): CallFault =>
   wasThere
@@ -111,11 +116,13 @@ function sort(context: StepContext, call: ToolCall, sorted: Sorted): CallFault |
       'TOO_MANY_EQUAL_CALLS',
       `this call was made ${MAX_EQUAL_CALLS} times already: go on without it`,
     );
+  const needsApproval = tools.needsApproval(name);
+  if (tools.agentOf(name) && sorted.jobs.filter(beginsRun).length >= runsLeft(context.run))
+    return NO_RUNS_LEFT;
   sorted.made.push(hash);
   const place = jobId(context, sorted.jobs.length);
-  const needsApproval = tools.needsApproval(name);
-  const make = needsApproval ? approvalJob : toolJob;
-  sorted.jobs.push(make(context, place, name, checked.args));
+  const make = needsApproval ? approvalJob : callJob;
+  sorted.jobs.push(make(context, place, { tool: name, args: checked.args }));
   const asked = { jobId: place, callId: call.id, tool: name, hash };
   sorted.asked.push(needsApproval ? { ...asked, toApprove: { args: checked.args } } : asked);
   return undefined;
@@ -126,14 +133,32 @@ const timesMade = (made: readonly string[], hash: string): number =>
 
 const jobId = ({ runId, run }: StepContext, at: number): string => `${runId}.${run.step + 1}.${at}`;
 
-function toolJob(
-  { run, priority, tools }: StepContext,
-  id: string,
-  tool: string,
-  args: unknown,
-  approved = false,
-): ChildJob {
+interface CallToMake {
+  readonly tool: string;
+  readonly args: unknown;
+  /** A person has allowed it. */
+  readonly isApproved?: boolean;
+}
+
+/** The call of an agent is a run of it; only one that works in the background is started by a tool. */
+function callJob(context: StepContext, id: string, call: CallToMake): ChildJob {
+  const { tool, args, isApproved = false } = call;
+  const agent = context.tools.agentOf(tool);
+  if (!agent || agent.isBackground) return toolJob(context, id, call);
+  const asked = { input: (args as { readonly input: string }).input };
+  return runJob(context, id, { agent: agent.name, asked, event: 'tool_call', isApproved });
+}
+
+function toolJob(context: StepContext, id: string, { tool, args, isApproved }: CallToMake): ChildJob {
+  const { run, priority, tools } = context;
   const isEffectful = tools.effectOf(tool) === 'effectful';
+  const payload: ToolPayload = {
+    agent: run.agent.name,
+    tool,
+    args,
+    ...(isApproved && { approved: true }),
+    ...(tools.agentOf(tool) && { starts: startedBelow(context) }),
+  };
   return {
     job_id: id,
     type: TOOL_TYPE,
@@ -144,21 +169,29 @@ function toolJob(
       event: 'tool_call',
       tool,
       category: tools.categoryOf(tool),
-      ...(approved && { approved: 'yes' }),
+      ...(isApproved && { approved: 'yes' }),
     },
     timeout_ms: tools.timeoutOf(tool),
     // A call that may have been made is not made again where that would do it twice: a person decides.
     on_unknown: isEffectful ? 'hold' : 'retry',
     max_tries: isEffectful ? 1 : 3,
-    payload: { agent: run.agent.name, tool, args, ...(approved && { approved }) } satisfies ToolPayload,
+    payload,
   };
 }
 
-function approvalJob(
+/** A run in the background has no more than what is left now, also after this run and its budget have ended. */
+function startedBelow({ left }: StepContext): StartedBelow {
+  const budget = smallerBudget({
+    ...(left?.tokens !== undefined && { tokens: Math.max(1, left.tokens) }),
+    ...(left?.cost !== undefined && { cost: Math.max(1, left.cost) }),
+  });
+  return { max_runs: 0, ...(budget && { budget }) };
+}
+
+export function approvalJob(
   { run, runId, priority }: StepContext,
   id: string,
-  tool: string,
-  args: unknown,
+  { tool, args }: CallToMake,
 ): ChildJob {
   const { name: agent, approval_wait_ms: waitMs = DEFAULT_APPROVAL_WAIT_MS } = run.agent;
   const payload: CallToApprove = { agent, tool, args, waitMs };
@@ -180,7 +213,7 @@ function makeCalls(context: StepContext): Next {
   const faults: { readonly tool: string; readonly code: CallFaultCode }[] = [];
   for (const each of run.asked) {
     const id = jobId(context, jobs.length);
-    const made = jobOf(context, each, id);
+    const made = noRunsFor(context, each, jobs) ?? jobOf(context, each, id);
     if ('job_id' in made) {
       jobs.push(made);
       asked.push({ ...each, jobId: id });
@@ -195,6 +228,16 @@ function makeCalls(context: StepContext): Next {
   return { run: { ...run, messages, steps, asked, step: run.step + 1 }, jobs };
 }
 
+/** A run that was not admitted before has given its part back; one that was allowed by now has none yet. */
+function noRunsFor(
+  { run, tools }: StepContext,
+  { tool }: AskedTool,
+  jobs: readonly ChildJob[],
+): CallFault | undefined {
+  if (!tools.agentOf(tool)) return undefined;
+  return jobs.filter(beginsRun).length >= runsLeft(run) ? NO_RUNS_LEFT : undefined;
+}
+
 /** The arguments of a call that nobody must allow are in the answer of the model, and nowhere else. */
 function jobOf(
   context: StepContext,
@@ -206,11 +249,13 @@ function jobOf(
   if (off) return off;
   if (toApprove)
     return isApproved
-      ? toolJob(context, id, tool, toApprove.args, true)
-      : approvalJob(context, id, tool, toApprove.args);
+      ? callJob(context, id, { tool, args: toApprove.args, isApproved })
+      : approvalJob(context, id, { tool, args: toApprove.args });
   const checked = tools.check(tool, writtenArguments(run, callId));
   if (!checked) return missing(true);
-  return checked.ok ? toolJob(context, id, tool, checked.args) : fault('INVALID_ARGUMENTS', checked.message);
+  return checked.ok
+    ? callJob(context, id, { tool, args: checked.args })
+    : fault('INVALID_ARGUMENTS', checked.message);
 }
 
 /** The text of the arguments, as the model wrote it. */
@@ -258,7 +303,7 @@ function takeResults(context: StepContext): Next {
     messages.push(toolMessage(each.callId, isInDoubt ? text + MAY_BE_DONE : text));
     steps.push(stepNote(each, call));
   }
-  const told = { messages, steps, made };
+  const told = { messages, steps, made, ...startedIn(context, byJob) };
   const asked = [...toMake, ...refused];
   if (asked.length === 0) return goTo(run, 'llm_call', { ...told, asked, refusals: 0 });
   if (toMake.length > 0) return makeCalls({ ...context, run: { ...run, ...told, asked } });
@@ -269,16 +314,29 @@ function takeResults(context: StepContext): Next {
   };
 }
 
-const approvalIn = (call: EndedCall | undefined): Approval | undefined =>
+/** The runs that go on in the background from now on. */
+function startedIn(
+  { run: { asked, background = [] }, tools }: StepContext,
+  byJob: ReadonlyMap<string, EndedCall>,
+): Pick<StepContext['run'], 'background'> {
+  const started = asked.flatMap(({ jobId, tool }) => {
+    if (!tools.agentOf(tool)?.isBackground) return [];
+    const { run } = (byJob.get(jobId)?.result ?? {}) as { readonly run?: unknown };
+    return typeof run === 'string' ? [run] : [];
+  });
+  return started.length === 0 ? {} : { background: [...background, ...started] };
+}
+
+export const approvalIn = (call: EndedCall | undefined): Approval | undefined =>
   call?.error ? undefined : (call?.result as Approval | undefined);
 
-function deniedText(call: EndedCall | undefined): string {
+export function deniedText(call: EndedCall | undefined): string {
   const why = approvalIn(call)?.why;
   return `error: the call was denied${why === undefined ? '' : `: ${cut(why)}`}`;
 }
 
 /** The text for the model about a call that has ended. A person may have settled the call, with any result. */
-function textOf(call: EndedCall | undefined, maxBytes: number | undefined): string {
+export function textOf(call: EndedCall | undefined, maxBytes: number | undefined): string {
   if (!call) return 'error: the result of this call is no longer kept';
   if (call.error?.code === 'GOVERNANCE_DENIED')
     return `error: the call is not allowed: ${cut(call.error.message)}. Go on without it.`;
@@ -307,8 +365,8 @@ const GIVEN_UP: readonly string[] = ['WORKER_TIMEOUT', 'CANCELLED', 'DEADLINE_EX
 const MAY_BE_DONE = '\nIt may have been done all the same: do not call it again';
 
 function stepNote({ jobId, tool }: AskedTool, call: EndedCall | undefined): StepNote {
-  const { ok, approved } = (call?.result ?? {}) as Partial<ToolResult & Approval>;
-  const failure = approved === false ? 'DENIED' : ok === false ? 'TOOL_FAILED' : undefined;
+  const { ok, code, approved } = (call?.result ?? {}) as Partial<ToolResult & Approval> & { code?: string };
+  const failure = approved === false ? 'DENIED' : ok === false ? (code ?? 'TOOL_FAILED') : undefined;
   const error = call?.error?.code ?? failure;
   return {
     event: 'tool_call',

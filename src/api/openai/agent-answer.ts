@@ -5,6 +5,7 @@
  */
 import type { Agents } from '../../agents/agents.ts';
 import type { RunResult } from '../../agents/run.ts';
+import type { StepNote } from '../../agents/run-state.ts';
 import { isErrorCode, OrchdError } from '../../model/errors.ts';
 import type { ChatCompletion, ChatRequest } from '../../model/http/openai.ts';
 import { isListed } from '../../model/model-list.ts';
@@ -123,11 +124,14 @@ async function completedRun(
     throw new OrchdError(code, error.message, { jobId });
   }
   const calls = steps.flatMap(({ event, job_id }) =>
-    event === 'tool_call' || job_id === undefined ? [] : [job_id],
+    NO_MODEL.includes(event) || job_id === undefined ? [] : [job_id],
   );
   const usage = await usageOf(orchestrator, tenant, calls);
   return { text: reply, reasoning: undefined, finishReason: 'stop', toolCalls: [], usage };
 }
+
+/** The steps that are no call of the model of the run. */
+const NO_MODEL: readonly StepNote['event'][] = ['tool_call', 'branch', 'approval'];
 
 /** The tokens of all calls of the model; a call that is no longer kept counts nothing. */
 async function usageOf(

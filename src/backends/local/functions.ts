@@ -23,7 +23,7 @@ import {
 import type { Env } from '../../kit/env/env.ts';
 import { type ErrorCode, type ErrorInfo, errorInfo, OrchdError } from '../../model/errors.ts';
 import { type Labels, uidOf } from '../../model/records.ts';
-import { traceIdOf } from '../../model/trace.ts';
+import { type Trace, traceBelow, traceIdOf } from '../../model/trace.ts';
 import type { Commander, TokenEvent } from '../../model/worker-wire.ts';
 import { judgeOpening, type KnownOpenings } from '../../wire/epochs.ts';
 import { SaidResult } from './function-end.ts';
@@ -39,6 +39,11 @@ export interface FunctionContext {
   readonly model: string | undefined;
   readonly priority: 'interactive' | 'batch';
   readonly sessionId: string | undefined;
+  /** The ids of the jobs above the job, from the topmost down to its parent. */
+  readonly ancestors: readonly string[];
+  readonly submittedBy: string;
+  /** The trace of jobs that this one asks for. */
+  readonly traceBelow: Trace;
   /** Aborted when the job is cancelled or runs into its timeout. */
   readonly signal: AbortSignal;
   /** Sends a piece of the answer to the job's readers. `delta` is for pieces that are not text, in OpenAI's form. */
@@ -196,6 +201,11 @@ export class FunctionBackend implements Backend {
         model: ask.spec.model,
         priority: ask.spec.priority,
         sessionId: ask.spec.session_id,
+        ancestors: ask.ancestors ?? [],
+        submittedBy: ask.submittedBy,
+        get traceBelow() {
+          return traceBelow(uidOf(ask.tenant, ask.id), ask);
+        },
         // Made on first use: most functions never read the signal, and making one costs more than the rest of a call.
         get signal() {
           return execution.signal;

@@ -1,5 +1,6 @@
 /** `orchd approvals` */
 import type { ApprovalView } from '../../model/http/runs.ts';
+import type { Checkpoint } from '../../model/run-jobs.ts';
 import { flagOf, noPositionals } from '../arguments.ts';
 import { type Command, EXIT } from '../command.ts';
 import { SERVER_OPTIONS, usageOf } from '../options.ts';
@@ -14,7 +15,8 @@ const options = {
 export const approvals: Command = {
   usage: usageOf({
     call: 'approvals [OPTIONS]',
-    about: `Lists the calls of tools that wait for somebody to allow them: what each would do, and until when it waits.
+    about: `Lists the calls of tools, and the runs at a checkpoint, that wait for somebody to allow them: what each would do, and
+until when it waits.
 \`orchd approve\` answers one.`,
     options,
     examples: ['orchd approvals', 'orchd approvals --json | jq -r .call_id'],
@@ -40,8 +42,18 @@ export const approvals: Command = {
   },
 };
 
-function approvalText({ call_id, agent, tool, args, expires_at: until }: ApprovalView): string {
+const CHECKPOINT_TEXT: Readonly<Record<Checkpoint, string>> = {
+  plan: 'the plan is made',
+  tools: 'tools are to be called',
+  synthesis: 'the answer is to be given',
+};
+
+function approvalText({ call_id, agent, tool, checkpoint, args, expires_at: until }: ApprovalView): string {
   const what = args === undefined ? '(long: orchd show has its payload)' : oneLine(JSON.stringify(args));
+  const wanted =
+    tool === undefined
+      ? `waits before it goes on (${CHECKPOINT_TEXT[checkpoint ?? 'plan']}):`
+      : `wants to call ${oneLine(tool)}`;
   const when = until === undefined ? '' : `\n  until ${new Date(until).toISOString()}`;
-  return `${oneLine(call_id)}\n  ${oneLine(agent)} wants to call ${oneLine(tool)} ${what}${when}`;
+  return `${oneLine(call_id)}\n  ${oneLine(agent)} ${wanted} ${what}${when}`;
 }

@@ -7,6 +7,7 @@
  * G3  What the gate does not know it denies: a call of a tool of which nobody says what it does.
  */
 import type { GovernancePolicy, GovernanceRule, Mode, ModePolicy } from '../../model/governance.ts';
+import { RUN_TYPE } from '../../model/run-jobs.ts';
 
 /** A job as the rules see it. */
 export interface GovernedJob {
@@ -108,12 +109,14 @@ export class GovernanceGate {
   }
 
   /** G2, G3. */
-  #brokenRight(mode: Mode, { agents }: GovernedJob, { category }: GovernedTool): Verdict | undefined {
+  #brokenRight(mode: Mode, { type, agents }: GovernedJob, { category }: GovernedTool): Verdict | undefined {
     if (category === undefined) return deny('category', 'it is not known what the tool does');
     const { categories } = this.#policy.modes[mode];
     if (categories && !categories.includes(category))
       return deny(`mode:${mode}`, `in the mode ${mode} no tools of the category "${category}" are called`);
-    for (const agent of agents) {
+    // A run that is a call of its agent needs the rights of those who call it.
+    const callers = type === RUN_TYPE ? agents.slice(0, -1) : agents;
+    for (const agent of callers) {
       const rights = this.#rights.get(agent);
       if (!rights || rights.includes(category)) continue;
       const message = `the agent "${agent}" may call no tools of the category "${category}", nor may those below it`;

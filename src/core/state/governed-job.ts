@@ -1,6 +1,6 @@
 /** What the rules of governance say of a job: it is asked at admission and at every claim. */
 import { type AskRecord, uidOf } from '../../model/records.ts';
-import { RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
+import { AGENT_CATEGORY, APPROVED_TAG, RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
 import { ALLOWED, type GovernedJob, type GovernedTool, type Verdict } from '../governance/gate.ts';
 import type { State } from './state.ts';
 
@@ -21,9 +21,20 @@ function governedJob(state: State, ask: GovernedAsk, model: string | undefined):
     model,
     otherNames: otherNames(state, ask, model),
     agents: agentsOf(state, ask),
-    tool: spec.type === TOOL_TYPE ? toolIn(spec.tags) : undefined,
+    tool: toolOf(state, ask),
   };
 }
+
+/** What a call does, for the rules. A run below another one is a call of its agent. */
+function toolOf(state: State, ask: GovernedAsk): GovernedTool | undefined {
+  const { spec } = ask;
+  if (spec.type === TOOL_TYPE) return toolIn(spec.tags);
+  if (spec.type !== RUN_TYPE || parentOf(state, ask)?.type !== RUN_TYPE) return undefined;
+  return { name: spec.agent, category: AGENT_CATEGORY, isApproved: spec.tags?.[APPROVED_TAG] === 'yes' };
+}
+
+const parentOf = ({ jobs }: State, { tenant, ancestors = [] }: GovernedAsk) =>
+  jobs.get(uidOf(tenant, ancestors.at(-1) ?? ''))?.ask.spec;
 
 /** The aliases and the exact reference of a model of the catalog, and the name of the job's route. */
 function otherNames(
@@ -56,7 +67,7 @@ export function agentsAbove(
   return names;
 }
 
-/** Only runs make jobs of type TOOL_TYPE, so that their tags can be trusted. */
+/** Only runs make jobs of type TOOL_TYPE, so that their tags can be trusted; of runs see runtime/prepare.ts. */
 const toolIn = (tags: Readonly<Record<string, string>> = {}): GovernedTool => ({
   name: tags['tool'] ?? '',
   category: tags['category'],

@@ -1,7 +1,8 @@
 /** Schemas of the HTTP requests and answers about agents and their runs. */
 import { Type } from 'typebox';
 import { AGENT_NAME, RunRequest } from '../agent.ts';
-import { SPEC_FIELDS } from '../job-spec.ts';
+import { NAME, SPEC_FIELDS } from '../job-spec.ts';
+import { CHECKPOINTS } from '../run-jobs.ts';
 import { ListRequest } from '../submit.ts';
 import { JobCost, JobPage, JobPause, JobView } from './jobs.ts';
 import { answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
@@ -26,6 +27,13 @@ export const StartRun = requestObject({
   budget: RunRequest.properties.budget,
   max_steps: RunRequest.properties.max_steps,
   tags: SPEC_FIELDS.tags,
+  max_runs: RunRequest.properties.max_runs,
+  report_to: optional(
+    Type.String({
+      pattern: NAME,
+      description: 'Another session, which is told how the run has ended: a message of the user',
+    }),
+  ),
 });
 export type StartRun = Shape<typeof StartRun>;
 
@@ -72,7 +80,7 @@ export const RUN_STATES = [
 export type RunStateName = (typeof RUN_STATES)[number];
 
 const StepView = Type.Object({
-  event: Type.Enum(['plan', 'llm_call', 'tool_call']),
+  event: Type.Enum(['plan', 'branch', 'llm_call', 'tool_call', 'approval', 'synthesis']),
   job_id: optional(
     Type.String({
       description: 'Absent for calls of tools that were asked for and not made: `error` says why',
@@ -131,13 +139,18 @@ export const ApprovalView = answerObject('Approval', {
   call_id: Type.String({ description: 'The job that waits for the answer' }),
   run_id: Type.String(),
   agent: Type.String(),
-  tool: Type.String(),
+  tool: optional(Type.String()),
+  checkpoint: optional(
+    Type.Enum([...CHECKPOINTS], {
+      description: 'Instead of `tool`: the run itself waits here, and `args` shows what it has done so far',
+    }),
+  ),
   args: optional(
     Type.Unknown({
       description: 'What the tool is called with; absent above 4 KiB: the payload of the job has it',
     }),
   ),
-  hash: Type.String({ description: 'Of tool and arguments' }),
+  hash: Type.String({ description: 'Of tool and arguments, or of what a checkpoint shows' }),
   expires_at: optional(Instant),
 });
 export type ApprovalView = Shape<typeof ApprovalView>;

@@ -1,7 +1,7 @@
 /** Turns records into the columns of the tables, and rows back into records. */
 import type { JobBundle } from '../../core/ports/store.ts';
 import { causeText } from '../../model/causes.ts';
-import { isPoolOfConsumers, poolOfBackend } from '../../model/consumer-record.ts';
+import { TABLE_STATUS, tableError, tableOwner } from '../../model/jobs-table.ts';
 import { keptBody } from '../../model/kept-body.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
@@ -12,22 +12,9 @@ import { rowOf } from './blobs.ts';
 import { CHARS } from './schema.ts';
 import type { Value } from './sql.ts';
 
-/** Column `status` of each state. The first users of these tables chose these words; the other states keep our name. */
-const STATUS: Record<JobState, string> = {
-  queued: 'pending',
-  claimed: 'claimed',
-  running: 'running',
-  waiting: 'waiting',
-  stale: 'stale',
-  failed: 'failed',
-  dead: 'dead_letter',
-  succeeded: 'done',
-  cancelled: 'cancelled',
-};
-
 /** The values of column `status` for states. */
 export const statusesOf = (states: readonly string[]): string[] =>
-  states.map((state) => STATUS[state as JobState] ?? state);
+  states.map((state) => TABLE_STATUS[state as JobState] ?? state);
 
 /** A column that is only searched may be cut, between characters; the record keeps the whole. */
 export const cut = (text: string, chars: number = CHARS.text): string =>
@@ -95,19 +82,15 @@ export function askValues(uid: string, ask: AskRecord, text: string): Value[] {
   ];
 }
 
-/** Consumers of a pool are one backend; their pool is known to others by its own name. */
-const ownerPool = (backend: string): string =>
-  isPoolOfConsumers(backend) ? poolOfBackend(backend) : backend;
-
 export function jobValues(job: JobRecord, text: string, seq: number): Value[] {
   return [
     seq,
-    STATUS[job.state],
+    TABLE_STATUS[job.state],
     isTerminal(job.state) ? 1 : 0,
-    job.backend === undefined ? null : cut(ownerPool(job.backend), CHARS.id),
+    job.backend === undefined ? null : cut(tableOwner(job.backend), CHARS.id),
     job.attempt,
     job.endedAt ?? null,
-    job.error === undefined ? null : `${job.error.code}: ${job.error.message}`.slice(0, 4000),
+    job.error === undefined ? null : tableError(job.error),
     rowOf(keptBody(job)),
     text,
   ];

@@ -22,6 +22,7 @@ export const CONSUMERS_BUGS: readonly PlantedBug[] = [
   {
     name: 'what a silent consumer holds is never given up',
     file: 'src/core/attempts/presence.ts',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a line of code
     find: '    giveUpHeld(turn, id, `the consumer "${id}" has fallen silent`);\n',
     replace: '',
     catcher: 'longSimulation',

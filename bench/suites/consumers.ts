@@ -1,0 +1,113 @@
+/**
+ * Full cycles of jobs that four consumer processes ask for, on MariaDB, beside the same with functions in the process of the
+ * brain, and beside queues with four workers; and the time from a submit to the start of its job, at a steady pace.
+ */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { needDebian } from '../../test/fakes/debian.ts';
+import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
+import { inChild } from '../kit/child.ts';
+import { openBullMq, type Redis } from '../systems/bullmq.ts';
+import { openGraphile } from '../systems/graphile.ts';
+import { startMariaDb } from '../systems/mariadbd.ts';
+import { openOrchd } from '../systems/orchd.ts';
+import { openOrchdConsumers } from '../systems/orchd-consumers.ts';
+import { installPeers } from '../systems/peer.ts';
+import { openPgBoss } from '../systems/pg-boss.ts';
+import { type PostgresAddress, startPostgres } from '../systems/postgres.ts';
+import { startRedis } from '../systems/redis.ts';
+import { cycles, paced } from '../systems/shapes.ts';
+import type { System } from '../systems/system.ts';
+
+const IN_FLIGHT = 64;
+const SHAPES = ['cycle', 'latency'] as const;
+
+type Target =
+  | { readonly kind: 'consumers' | 'functions'; readonly url: string; readonly pid: number }
+  | { readonly kind: 'graphile-worker' | 'pg-boss'; readonly at: PostgresAddress; readonly pid: number }
+  | { readonly kind: 'BullMQ always'; readonly redis: Redis };
+
+interface Args {
+  readonly target: Target;
+  readonly folder: string;
+  readonly shape: (typeof SHAPES)[number];
+  readonly quick: boolean;
+}
+
+export async function measure({ target, folder, shape, quick }: Args): Promise<Values> {
+  const system = await openSystem(target, folder);
+  const run = {
+    cycle: () => cycles(system, folder, { inFlight: IN_FLIGHT, ...windowOf({ quick }) }),
+    latency: () => paced(system, folder, { perSec: 100, seconds: quick ? 2 : 8 }),
+  };
+  const values = await run[shape]();
+  await system.close();
+  return values;
+}
+
+function openSystem(target: Target, folder: string): Promise<System> {
+  switch (target.kind) {
+    case 'consumers':
+    case 'functions': {
+      const config = `store: mariadb\nmariadb: { url: ${JSON.stringify(target.url)} }`;
+      const open = target.kind === 'consumers' ? openOrchdConsumers : openOrchd;
+      return open(folder, IN_FLIGHT, { config, servers: [target.pid] });
+    }
+    case 'graphile-worker':
+      return openGraphile(target.at, target.pid);
+    case 'pg-boss':
+      return openPgBoss(target.at, target.pid, IN_FLIGHT);
+    case 'BullMQ always':
+      return openBullMq(target.redis, IN_FLIGHT);
+  }
+}
+
+export const bench: Bench = {
+  name: 'consumers',
+  title: 'four consumer processes on MariaDB, and queues on PostgreSQL and Redis, all durable, in turns',
+  rounds: 'every',
+  async run(options) {
+    const problem = installPeers('graphile-worker', 'pg-boss', 'bullmq');
+    if (problem) return [{ case: 'peers', values: { note: `skipped: ${problem}` } }];
+    await using servers = new AsyncDisposableStack();
+    const rows: Row[] = [];
+    for (const shape of SHAPES)
+      for (const target of await targetsOf(options.folder, servers))
+        rows.push(await rowOf(options, shape, target));
+    return rows;
+  },
+};
+
+async function targetsOf(folder: string, servers: AsyncDisposableStack): Promise<Target[]> {
+  const own = (name: string): string => {
+    const path = join(folder, name);
+    servers.defer(() => rmSync(path, { recursive: true, force: true }));
+    return path;
+  };
+  const shape = crypto.randomUUID().slice(0, 8);
+  const mariadb = await startMariaDb(own(`mariadb-${shape}`));
+  servers.defer(() => mariadb.stop());
+  const postgres = await startPostgres(own(`postgres-${shape}`));
+  servers.defer(() => postgres.stop());
+  const redis = await startRedis(own(`redis-${shape}`), await needDebian('redis-server'));
+  servers.defer(() => redis.stop());
+  return [
+    { kind: 'consumers', url: await mariadb.database(), pid: mariadb.pid },
+    { kind: 'functions', url: await mariadb.database(), pid: mariadb.pid },
+    { kind: 'graphile-worker', at: await postgres.database(), pid: postgres.pid },
+    { kind: 'pg-boss', at: await postgres.database(), pid: postgres.pid },
+    { kind: 'BullMQ always', redis: { socket: redis.socket, pid: redis.pid } },
+  ];
+}
+
+async function rowOf(
+  { folder, quick }: Options,
+  shape: (typeof SHAPES)[number],
+  target: Target,
+): Promise<Row> {
+  const ours = join(folder, `${shape}-${target.kind.replace(' ', '-')}`);
+  const args: Args = { target, folder: ours, shape, quick };
+  const values = await inChild({ measure, url: import.meta.url }, args);
+  rmSync(ours, { recursive: true, force: true });
+  return { case: `pulled ${shape}: ${target.kind}`, values };
+}

@@ -1,0 +1,197 @@
+/**
+ * Takes jobs and events from `:ingest_events` and orders from `:control`, while this brain leads.
+ *
+ * I1  An entry is acknowledged and deleted only after what it asks for is durable, or a note in the DLQ says why not.
+ * I2  An entry that was read before, by this brain or another one, is read again: its id is the job id, so that the job
+ *     is the same one.
+ */
+import { type Command, RedisAway, type Reply, transaction } from '../../backends/stream/client.ts';
+import type { RedisConnection } from '../../backends/stream/connection.ts';
+import { type Entry, endingOf, entriesIn, unusable } from '../../backends/stream/entry.ts';
+import { BRAIN, CONTROL, INGEST, type StreamPlace } from '../../backends/stream/names.ts';
+import { codeOf } from '../../backends/stream/server-check.ts';
+import type { EventRule } from '../../config/redis.ts';
+import { backoffMs } from '../../kit/backoff.ts';
+import type { Env } from '../../kit/env/env.ts';
+import type { Logger } from '../../kit/logger.ts';
+import { pause } from '../../kit/pause.ts';
+import { describeThrown } from '../../kit/redact.ts';
+import { Service } from '../../kit/service.ts';
+import { OrchdError, toOrchdError } from '../../model/errors.ts';
+import type { Orchestrator } from '../../runtime/orchestrator.ts';
+import type { Caller } from '../../runtime/prepare.ts';
+import type { TokenEntry } from '../../wire/tokens.ts';
+import { TRY_LATER } from '../modules/scan.ts';
+import { type Ingested, requestIn } from './ingested.ts';
+import { carryOut, type Ordered } from './orders.ts';
+
+const PAGE = 50;
+const BLOCK_MS = 5000;
+const RETRY = { baseDelayMs: 100, maxDelayMs: 2000, jitter: 0.2 };
+const CALLER: Caller = { principal: 'redis', submittedBy: 'redis', mustBeRunnable: true };
+
+/** What became of an entry: `later`, it stays and is read again. */
+type Outcome = 'done' | 'later' | { readonly refused: string };
+
+export interface InboxParts {
+  readonly env: Pick<Env, 'timers' | 'random'>;
+  readonly logger: Logger | undefined;
+  /** One of its own: it waits for entries, and other commands would wait with it. */
+  readonly connection: RedisConnection;
+  readonly orchestrator: Pick<Orchestrator, 'submitMany'> & Ordered;
+  readonly ingest: boolean;
+  readonly control: boolean;
+  readonly events: readonly EventRule[];
+  readonly tokens: () => readonly TokenEntry[];
+}
+
+export class Inbox extends Service {
+  readonly #parts: InboxParts;
+  readonly #places: readonly StreamPlace[];
+  /** Entries that were read before come first. */
+  #from: '0' | '>' = '0';
+  #isUp: () => void = () => undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(parts: InboxParts) {
+    super();
+    this.#parts = parts;
+    this.#places = [...(parts.control ? [CONTROL] : []), ...(parts.ingest ? [INGEST] : [])];
+    parts.connection.onUp(() => {
+      this.#from = '0';
+      this.#isUp();
+    });
+  }
+
+  protected async onStart(): Promise<void> {
+    await this.#parts.connection.start();
+    this.stopSignal.addEventListener('abort', () => this.#isUp());
+    this.#running = this.#run();
+  }
+
+  /** The connection is closed first: a read waits for entries. */
+  protected async onStop(): Promise<void> {
+    await this.#parts.connection.stop();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { env, logger, connection } = this.#parts;
+    let failures = 0;
+    while (!this.stopSignal.aborted) {
+      try {
+        if (!connection.isUp) await this.#connected();
+        else if (await this.#step()) failures = 0;
+        else await pause(env.timers, backoffMs(RETRY, ++failures, env.random.next()), this.stopSignal);
+      } catch (error) {
+        if (!(error instanceof RedisAway) && failures === 0)
+          logger?.warn('entries in Redis could not be taken; this is tried again', {
+            reason: describeThrown(error),
+          });
+        await pause(env.timers, backoffMs(RETRY, ++failures, env.random.next()), this.stopSignal);
+      }
+    }
+  }
+
+  #connected(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#isUp = resolve;
+      if (this.stopSignal.aborted || this.#parts.connection.isUp) resolve();
+    });
+  }
+
+  /** False where entries have to be tried again later. */
+  async #step(): Promise<boolean> {
+    const from = this.#from;
+    const read = await this.#read(from);
+    let isDone = true;
+    for (const { place, entries } of read) {
+      const outcomes = place === CONTROL ? await this.#order(entries) : await this.#ingest(entries);
+      if (outcomes.includes('later')) isDone = false;
+      await this.#finish(place, entries, outcomes);
+    }
+    // Those that were read before are all done; or there may be some to read again.
+    if (!isDone) this.#from = '0';
+    else if (from === '0' && read.every(({ entries }) => entries.length < PAGE)) this.#from = '>';
+    return isDone;
+  }
+
+  async #read(from: '0' | '>'): Promise<{ place: StreamPlace; entries: Entry[] }[]> {
+    const { connection } = this.#parts;
+    const keys = this.#places.map(({ key }) => key);
+    const command = ['XREADGROUP', 'GROUP', INGEST.group, BRAIN, 'COUNT', String(PAGE)];
+    const block = from === '>' ? ['BLOCK', String(BLOCK_MS)] : [];
+    const ids = keys.map(() => from);
+    const [reply] = await connection.pipeline([[...command, ...block, 'STREAMS', ...keys, ...ids]], BLOCK_MS);
+    if (codeOf(reply) === 'NOGROUP') {
+      await connection.pipeline(keys.map((key) => ['XGROUP', 'CREATE', key, INGEST.group, '0', 'MKSTREAM']));
+      return [];
+    }
+    if (reply instanceof Error) throw reply;
+    const streams = (reply ?? []) as readonly (readonly [string, Reply])[];
+    return streams.map(([key, entries]) => ({
+      place: this.#places.find((place) => place.key === key) ?? INGEST,
+      entries: entriesIn(entries),
+    }));
+  }
+
+  async #order(entries: readonly Entry[]): Promise<Outcome[]> {
+    const { orchestrator, tokens } = this.#parts;
+    const outcomes: Outcome[] = [];
+    for (const entry of entries)
+      outcomes.push(
+        await carryOut(entry, orchestrator, tokens()).then(
+          () => 'done' as const,
+          (error: unknown) => refusalOf(toOrchdError(error)),
+        ),
+      );
+    return outcomes;
+  }
+
+  /** All jobs of a page are admitted in one commit. */
+  async #ingest(entries: readonly Entry[]): Promise<Outcome[]> {
+    const { env, events, orchestrator } = this.#parts;
+    const parsed: (Ingested | OrchdError)[] = [];
+    for (const entry of entries)
+      parsed.push(await requestIn(entry, events, env.timers).catch((error: unknown) => toOrchdError(error)));
+    const good = parsed.filter((each): each is Ingested => !(each instanceof OrchdError));
+    const isLarge = good.some(({ size }) => size === 'large');
+    const caller = { ...CALLER, ...(isLarge && { bodySize: 'large' as const }) };
+    const requests = good.map(({ request }) => request);
+    const answers =
+      requests.length === 0
+        ? []
+        : await orchestrator
+            .submitMany(requests, caller)
+            .catch((error: unknown) => requests.map(() => toOrchdError(error)));
+    let at = 0;
+    return parsed.map((each) => {
+      if (each instanceof OrchdError) return refusalOf(each);
+      const answer = answers[at++];
+      if (!(answer instanceof OrchdError)) return 'done';
+      return each.hasMadeId && answer.code === 'JOB_CONFLICT' ? 'done' : refusalOf(answer);
+    });
+  }
+
+  /** I1. */
+  async #finish(place: StreamPlace, entries: readonly Entry[], outcomes: readonly Outcome[]): Promise<void> {
+    const notes: Command[] = [];
+    const ids: string[] = [];
+    for (const [at, entry] of entries.entries()) {
+      const outcome = outcomes[at];
+      if (outcome === 'later' || outcome === undefined) continue;
+      ids.push(entry.id);
+      if (outcome !== 'done') notes.push(unusable(place.key, entry, outcome.refused));
+    }
+    if (ids.length === 0) return;
+    const replies = await this.#parts.connection.pipeline(transaction([...notes, ...endingOf(place, ids)]));
+    const refusal = replies.find((reply) => reply instanceof Error);
+    if (!refusal) return;
+    // A full server takes no transaction and no note. Then it is room that is needed most.
+    if (codeOf(replies.find((reply) => codeOf(reply) === 'OOM')) === undefined) throw refusal;
+    await this.#parts.connection.pipeline(endingOf(place, ids));
+  }
+}
+
+const refusalOf = ({ code, message }: OrchdError): Outcome =>
+  TRY_LATER.has(code) ? 'later' : { refused: `${code}: ${message}` };

@@ -1,0 +1,96 @@
+/** The entries of the streams: their fields, and what a DLQ keeps of those that cannot be used. */
+import type { JobHint } from '../../core/ports/doorbell.ts';
+import { cutText } from '../../kit/cut-text.ts';
+import type { Command, Reply } from './client.ts';
+import { DLQ, type StreamPlace } from './names.ts';
+
+/** An entry as it was read; a later field of the same name counts. */
+export interface Entry {
+  readonly id: string;
+  readonly fields: ReadonlyMap<string, string>;
+}
+
+/** Entries that the DLQ keeps at least; the oldest beyond that go. */
+export const DLQ_LENGTH = 10_000;
+/** A last bound on a stream of jobs, which is short as long as brains can delete from it. */
+export const MAX_ENTRIES = 100_000;
+const MAX_QUOTED_CHARS = 1024;
+
+/** The entries in a reply of XRANGE, XAUTOCLAIM or XREADGROUP; those that were deleted meanwhile have no fields. */
+export function entriesIn(reply: Reply | undefined): Entry[] {
+  if (!Array.isArray(reply)) return [];
+  return (reply as readonly Reply[]).flatMap((each) => {
+    if (!Array.isArray(each)) return [];
+    const [id, flat] = each as [string, readonly string[] | null];
+    return [{ id, fields: fieldsOf(flat ?? []) }];
+  });
+}
+
+function fieldsOf(flat: readonly string[]): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (let at = 0; at + 1 < flat.length; at += 2) fields.set(String(flat[at]), String(flat[at + 1]));
+  return fields;
+}
+
+/** Publishes a job; the payload only where it is small enough. */
+export function additionOf(
+  key: string,
+  { token, jobId, type, payloadText }: JobHint,
+  payloadBytes: number,
+): Command {
+  const isShown = payloadText !== undefined && Buffer.byteLength(payloadText) <= payloadBytes;
+  const fields = [
+    'job_id',
+    jobId,
+    'token',
+    token,
+    'type',
+    type,
+    ...(isShown ? ['payload', payloadText] : []),
+  ];
+  return ['XADD', key, 'MAXLEN', '~', String(MAX_ENTRIES), '*', ...fields];
+}
+
+/** The token of an entry of ours; undefined for one that somebody else has made. */
+export const tokenIn = ({ fields }: Entry): string | undefined =>
+  fields.has('job_id') && fields.has('type') ? fields.get('token') : undefined;
+
+/** Ends entries: for the group, and in the stream. */
+export const endingOf = ({ key, group }: StreamPlace, ids: readonly string[]): Command[] => [
+  ['XACK', key, group, ...ids],
+  ['XDEL', key, ...ids],
+];
+
+export const deadLetter = (fields: readonly (readonly [name: string, value: string])[]): Command => [
+  'XADD',
+  DLQ,
+  'MAXLEN',
+  '~',
+  String(DLQ_LENGTH),
+  '*',
+  ...fields.flat(),
+];
+
+/** What the DLQ keeps of an entry that cannot be used: where it came from, why, and the beginning of what it says. */
+export const unusable = (key: string, { id, fields }: Entry, reason: string): Command =>
+  deadLetter([
+    ['reason', reason],
+    ['stream', key],
+    ['entry_id', id],
+    ['entry', quoted(fields)],
+  ]);
+
+/** An API token in an entry is for nobody else's eyes. */
+const SECRET_FIELDS: ReadonlySet<string> = new Set(['token', 'api_token']);
+
+function quoted(fields: ReadonlyMap<string, string>): string {
+  const shown: [string, string][] = [];
+  let room = MAX_QUOTED_CHARS;
+  for (const [name, value] of fields) {
+    if (room <= 0) break;
+    const text = SECRET_FIELDS.has(name) ? '[redacted]' : cutText(value, room);
+    shown.push([cutText(name, room), text]);
+    room -= name.length + text.length;
+  }
+  return JSON.stringify(Object.fromEntries(shown));
+}

@@ -1,0 +1,25 @@
+/** What a consumer and its heartbeat thread tell each other. */
+import type { HeldAnswer } from '../model/http/consumers.ts';
+import type { ApiAddress } from './api.ts';
+
+/** What the heartbeats say from now on. */
+export interface Beaten {
+  readonly consumerId: string;
+  readonly heartbeatMs: number;
+  readonly leaseTtlMs: number;
+  readonly held: readonly string[];
+  readonly claimed: number;
+}
+
+/** `heard`: the last answer was taken in. Until then no other one is passed on, so that none pile up. */
+export type ToThread =
+  | { readonly is: 'state'; readonly state: Beaten }
+  | { readonly is: 'heard' }
+  | { readonly is: 'now' };
+
+export type FromThread =
+  | { readonly is: 'answer'; readonly consumerId: string; readonly answer: HeldAnswer }
+  | { readonly is: 'gone'; readonly consumerId: string }
+  | { readonly is: 'failed'; readonly message: string };
+
+export type ThreadData = ApiAddress;
