@@ -18,6 +18,7 @@ import { bench as batch } from './suites/batch.ts';
 import { bench as big } from './suites/big.ts';
 import { bench as cancel } from './suites/cancel.ts';
 import { bench as commands } from './suites/commands.ts';
+import { bench as consumers } from './suites/consumers.ts';
 import { bench as cycle } from './suites/cycle.ts';
 import { bench as gateway } from './suites/gateway.ts';
 import { bench as governance } from './suites/governance.ts';
@@ -56,6 +57,7 @@ const ALL: readonly Bench[] = [
   ttft,
   gateway,
   cancel,
+  consumers,
   cycle,
   money,
   governance,

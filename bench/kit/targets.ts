@@ -197,6 +197,33 @@ const TARGETS: readonly Target[] = [
     ),
     withoutBound(`${shape} on MariaDB ÷ BullMQ always`, onMariaDb(shape, 'BullMQ always')),
   ]),
+  ...['graphile-worker', 'pg-boss'].map((peer) =>
+    atLeastAiming(
+      `consumers on MariaDB, cycle@64 ÷ ${peer}`,
+      1,
+      2,
+      ratio(['pulled cycle: consumers', 'perSec'], [`pulled cycle: ${peer}`, 'perSec']),
+    ),
+  ),
+  atLeast(
+    'consumers on MariaDB, cycle@64 ÷ functions in the brain',
+    0.5,
+    ratio(['pulled cycle: consumers', 'perSec'], ['pulled cycle: functions', 'perSec']),
+  ),
+  withoutBound(
+    'consumers on MariaDB, cycle@64 ÷ BullMQ always',
+    ratio(['pulled cycle: consumers', 'perSec'], ['pulled cycle: BullMQ always', 'perSec']),
+  ),
+  ...['P50', 'P99'].map((quantile) =>
+    atMost(
+      `consumers on MariaDB, submit to start ${quantile.toLowerCase()} ÷ graphile-worker`,
+      1.5,
+      ratio(
+        ['pulled latency: consumers', `start${quantile}Ms`],
+        ['pulled latency: graphile-worker', `start${quantile}Ms`],
+      ),
+    ),
+  ),
   atMost(
     'submit over HTTP: CPU ÷ bare Fastify',
     1.6,

@@ -4,7 +4,6 @@
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { needDebian } from '../../test/fakes/debian.ts';
 import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
 import { openBullMq, type Redis } from '../systems/bullmq.ts';
@@ -89,7 +88,7 @@ async function targetsOf(folder: string, servers: AsyncDisposableStack): Promise
   servers.defer(() => mariadb.stop());
   const postgres = await startPostgres(own(`postgres-${shape}`));
   servers.defer(() => postgres.stop());
-  const redis = await startRedis(own(`redis-${shape}`), await needDebian('redis-server'));
+  const redis = await startRedis(own(`redis-${shape}`));
   servers.defer(() => redis.stop());
   return [
     { kind: 'consumers', url: await mariadb.database(), pid: mariadb.pid },

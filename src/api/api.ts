@@ -79,10 +79,8 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
   const results = new LargeResults(options.answerRoom, env.timers);
   const models = listedModels(orchestrator, options.agents, Math.floor(env.clock.now() / 1000));
   const routes: Route[] = [
-    ...taskRoutes(orchestrator, newId, openStreams, env.timers),
-    ...bulkCommandRoutes(orchestrator),
-    ...jobCommandRoutes(orchestrator),
-    ...jobsTableRoutes(orchestrator),
+    ...[...taskRoutes(orchestrator, newId, openStreams, env.timers), ...bulkCommandRoutes(orchestrator)],
+    ...[...jobCommandRoutes(orchestrator), ...jobsTableRoutes(orchestrator)],
     ...batchRoutes(orchestrator, openStreams, env.timers),
     streams.route,
     ...approvalRoutes(orchestrator),

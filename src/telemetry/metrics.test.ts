@@ -105,6 +105,16 @@ function eventful(): Counted {
   tally.runs.step({ event: 'llm_call', role: 'primary', outcome: 'succeeded' }, 1);
   tally.storage.synced('log', 1);
   tally.storage.sizes = { parts: new Map([['log', 1]]), freeBytes: 1 };
+  const consumer = {
+    pool: 'p',
+    name: 'c',
+    token: 'c',
+    slots: 1,
+    types: ['pulled'],
+    models: undefined,
+    labels: {},
+  };
+  kit.step({ type: 'consumer', declared: { ...consumer, paid: false, listens: undefined, ttlMs: 60_000 } });
   return kit;
 }
 

@@ -9,7 +9,10 @@ const TTL_MS = 15_000;
 class Kit extends EngineKit {
   register(name: string, pool = 'p', types = ['t'], slots = 2): void {
     const declared = { pool, name, token: `${pool}/${name}`, slots, types, models: undefined, labels: {} };
-    this.step({ type: 'consumer', declared: { ...declared, paid: false, listens: undefined, ttlMs: TTL_MS } });
+    this.step({
+      type: 'consumer',
+      declared: { ...declared, paid: false, listens: undefined, ttlMs: TTL_MS },
+    });
   }
 
   fill(jobs: number, type = 't'): void {
@@ -29,14 +32,17 @@ test('a pool of consumers says what waits for it, what it runs, and how many con
   kit.fill(9);
   kit.fill(5, 'elsewhere');
   const { waiting, running, slots, members, wished, kind } = kit.asked() ?? {};
-  assert.deepEqual({ waiting, running, slots, members, wished, kind }, {
-    waiting: 5,
-    running: 4,
-    slots: 4,
-    members: 2,
-    wished: 5,
-    kind: 'consumers',
-  });
+  assert.deepEqual(
+    { waiting, running, slots, members, wished, kind },
+    {
+      waiting: 5,
+      running: 4,
+      slots: 4,
+      members: 2,
+      wished: 5,
+      kind: 'consumers',
+    },
+  );
   assert.equal(kit.asked('other')?.waiting, 3);
 });
 
@@ -63,7 +69,7 @@ test('a pool whose consumers are all silent still says what waits for it, so tha
   kit.register('ann');
   kit.pass(TTL_MS + 1);
   kit.step({ type: 'tick' });
-  for (const id of ['a', 'b', 'c']) kit.submit(id, { type: 't', wait_for_backend: true });
+  for (const id of ['a', 'b', 'c']) kit.submit(id, { type: 't' });
   const { waiting, slots, members, wished } = kit.asked() ?? {};
   assert.deepEqual({ waiting, slots, members, wished }, { waiting: 3, slots: 0, members: 0, wished: 2 });
 });

@@ -2,7 +2,7 @@
  * What an autoscaler asks of a pool: how much waits for it, how much it runs, and how many of its members would be enough.
  * Read from memory; the work is bounded by the lanes with waiting jobs.
  */
-import { backendOfPool, CONSUMERS_KIND } from '../../model/consumer-record.ts';
+import { backendOfPool, CONSUMERS_KIND, type ConsumerRecord } from '../../model/consumer-record.ts';
 import { fits } from '../queue/fits.ts';
 import { type BackendEntry, type Lane, usableSlots } from '../queue/fleet.ts';
 import { predictLastStartMs } from '../scheduling/predict.ts';
@@ -37,10 +37,7 @@ export function scalingOf(view: EngineView, pool: string, now: number): Scaling 
   if (consumers.length > 0) {
     const live = consumers.filter(({ state }) => state === 'live').length;
     const backend = view.queue.fleet.backends.get(backendOfPool(pool));
-    // Silent consumers still say which jobs their pool is for, so that somebody starts consumers again.
-    const { types, models, labels } = consumers.find(({ state }) => state !== 'silent') ?? consumers[0]!;
-    const declared = { kind: CONSUMERS_KIND, types, models, labels: { ...labels, pool } };
-    const lanes = waitingLanes(view).filter(({ need }) => fits(need, declared));
+    const lanes = lanesFor(view, consumers);
     const slotsEach = mean(consumers.map(({ slots }) => slots));
     return summary(
       view,
@@ -62,6 +59,26 @@ function workersScaling(view: EngineView, pool: string, entry: PoolEntry, now: n
   const slotsEach = open.length === 0 ? 1 : mean(open.map(({ info }) => info.slots));
   return summary(view, { kind: 'workers', lanes, backends, members: open.length, slotsEach }, now);
 }
+
+/** The lanes that the consumers of a pool can serve. Silent ones too say what their pool is for, so that one is started. */
+function lanesFor(view: EngineView, consumers: readonly ConsumerRecord[]): Lane[] {
+  const declaring = consumers.find(({ state }) => state !== 'silent') ?? consumers[0];
+  if (!declaring) return [];
+  const { pool, types, models, labels } = declaring;
+  const declared = { kind: CONSUMERS_KIND, types, models, labels: { ...labels, pool } };
+  return waitingLanes(view).filter(({ need }) => fits(need, declared));
+}
+
+/** The jobs that no consumer of a pool has claimed, of every pool of consumers: those in its lanes, and those offered to it. */
+export function unclaimedByPool(view: EngineView): { readonly pool: string; readonly jobs: number }[] {
+  const { consumers, pulled } = view.state;
+  return Array.from(consumers.pools(), (pool) => {
+    const inLanes = sizeOf(lanesFor(view, consumers.ofPool(pool)));
+    return { pool, jobs: inLanes + pulled.waiting(backendOfPool(pool)).size };
+  });
+}
+
+const sizeOf = (lanes: readonly Lane[]): number => lanes.reduce((sum, { size }) => sum + size, 0);
 
 const waitingLanes = ({ queue }: EngineView): Lane[] => [...queue.fleet.runnable, ...queue.fleet.unserved];
 
@@ -88,7 +105,7 @@ interface Found {
 
 function summary({ state }: EngineView, found: Found, now: number): Scaling {
   const { kind, lanes, backends, members, slotsEach } = found;
-  const waiting = lanes.reduce((sum, { size }) => sum + size, 0);
+  const waiting = sizeOf(lanes);
   const running = backends.reduce((sum, { used }) => sum + used, 0);
   const slots = backends.filter(isOpen).reduce((sum, backend) => sum + usableSlots(backend), 0);
   const predictedWaitMs = longestWait(state, lanes, now);

@@ -7,9 +7,10 @@ import type { Doorbell, DoorbellPlace, JobHint, PoolHints } from '../../core/por
 import type { JobEntry } from '../../core/state/job-entry.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Timers } from '../../kit/env/env.ts';
-import { backendOfPool, poolOfBackend } from '../../model/consumer-record.ts';
+import { backendOfPool, consumerId, poolOfBackend } from '../../model/consumer-record.ts';
 import type { Change } from '../../model/records.ts';
 import { isClosed } from '../acknowledgements.ts';
+import type { Loop } from '../loop.ts';
 
 /** A consumer that waits with a request. */
 interface Waiter {
@@ -21,6 +22,7 @@ interface Waiter {
 export interface HintsParts {
   readonly engine: Engine;
   readonly timers: Timers;
+  readonly loop: Pick<Loop, 'durable'>;
   readonly doorbell?: Doorbell | undefined;
 }
 
@@ -60,20 +62,34 @@ export class Hints {
         doorbell.settled(poolOfBackend(after.backend), id);
   }
 
+  /**
+   * Everything that is told here is durable: an entry is removed only where its attempt was over before the last commit, and
+   * published only where it waited before that, and waits still.
+   */
   sweep(): void {
-    const { engine, doorbell } = this.#parts;
+    const { engine, loop, doorbell } = this.#parts;
     if (!doorbell) return;
-    const { consumers } = engine.state;
+    const before = this.#pools();
+    loop.durable(engine.state.seq).then(
+      () =>
+        doorbell.sweep(Array.from(this.#pools().values(), (pool) => sinceThen(before.get(pool.pool), pool))),
+      () => undefined,
+    );
+  }
+
+  /** What waits and what is held by now, of the pools with consumers that listen. */
+  #pools(): ReadonlyMap<string, PoolHints> {
+    const { consumers } = this.#parts.engine.state;
     const pools = [...consumers.pools()].filter((pool) => consumers.hasListener(pool));
-    doorbell.sweep(pools.map((pool) => this.#hintsOf(pool)));
+    return new Map(pools.map((pool) => [pool, this.#hintsOf(pool)]));
   }
 
   #hintsOf(pool: string): PoolHints {
     const { consumers, pulled } = this.#parts.engine.state;
     const held = new Set<string>();
     for (const { pool: of, name } of consumers.ofPool(pool))
-      for (const { token } of pulled.held(`${of}/${name}`)) held.add(token);
-    const waiting = [...pulled.waiting(backendOfPool(pool)).values()].map((entry) => hintOf(pool, entry));
+      for (const { token } of pulled.held(consumerId(of, name))) held.add(token);
+    const waiting = Array.from(pulled.waiting(backendOfPool(pool)).values(), (entry) => hintOf(pool, entry));
     return { pool, waiting, held };
   }
 
@@ -120,6 +136,15 @@ export class Hints {
     this.#toAnswer.clear();
     this.#given.clear();
   }
+}
+
+function sinceThen(before: PoolHints | undefined, now: PoolHints): PoolHints {
+  const known = new Set(before?.waiting.map(({ token }) => token));
+  const held = new Set([...(before?.held ?? []), ...known, ...now.held]);
+  for (const { token } of now.waiting) if (!known.has(token)) held.add(token);
+  const waiting = now.waiting.filter(({ token }) => known.has(token));
+  for (const { token } of waiting) held.delete(token);
+  return { ...now, waiting, held };
 }
 
 const hintOf = (pool: string, { token, ask }: JobEntry): JobHint => ({
