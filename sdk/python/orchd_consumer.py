@@ -434,15 +434,19 @@ class Consumer:
                 return
             self._replace(results[0], error)
             return
+        again = None
         with self._news:
             for result, answer in zip(results, answers):
                 error = answer.get("error")
                 if error and error.get("retriable"):
+                    again = error
                     continue
                 if error:
                     _log.warning("the result of %s is not wanted: %s", result["token"], error.get("code"))
                 self._held.pop(result["token"], None)
             self._news.notify_all()
+        if again:
+            raise ConnectionError(f"a result was not taken: {again}")
 
     def _replace(self, result, error):
         """A result that the brain refuses, because it is too large, say, becomes a failure that says so."""

@@ -17,6 +17,8 @@ export interface MetaOptions {
   readonly leader?: () => LeaderView;
   /** On a node without a brain: whether there is a leader to forward requests to. */
   readonly canForward?: () => boolean;
+  /** What is wrong with Redis, if it is used: jobs go on, and consumers ask for them themselves. */
+  readonly redisProblems?: (() => readonly string[]) | undefined;
 }
 
 export const metaRoutes = (
@@ -54,8 +56,12 @@ export const metaRoutes = (
   }),
 ];
 
-export function healthOf({ failure, reads }: Orchestrator): Health['status'] {
+export function healthOf(
+  { failure, reads }: Orchestrator,
+  { redisProblems }: Pick<MetaOptions, 'redisProblems'>,
+): Health['status'] {
   if (failure) return 'failed';
+  if (redisProblems && redisProblems().length > 0) return 'degraded';
   const { full, isDiverged, missingBlobFiles } = reads;
   return full || isDiverged || missingBlobFiles > 0 ? 'degraded' : 'ok';
 }
@@ -77,11 +83,12 @@ const healthRoute = (orchestrator: Orchestrator, options: MetaOptions): Route =>
     handle: () => {
       const { full, missingBlobFiles } = orchestrator.reads;
       const body: Health = {
-        status: healthOf(orchestrator),
+        status: healthOf(orchestrator, options),
         version: options.version,
         uptime_ms: Math.round(options.uptimeMs()),
         disk_full: full,
         missing_blob_files: missingBlobFiles,
+        ...(options.redisProblems && { redis_problems: [...options.redisProblems()] }),
       };
       return { status: body.status === 'failed' ? 503 : 200, body };
     },

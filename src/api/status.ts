@@ -27,7 +27,7 @@ function statusOf(orchestrator: Orchestrator, options: StatusOptions, caller: Id
   const forOperator = isOperator(caller);
   return {
     version: options.version,
-    status: healthOf(orchestrator),
+    status: healthOf(orchestrator, options),
     disk_full: reads.full,
     paused: reads.paused,
     uptime_ms: Math.round(options.uptimeMs()),

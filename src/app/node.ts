@@ -28,7 +28,8 @@ import { NO_MODULES, STANDBY } from './standby.ts';
 /** Requests that may be forwarded to the leader at a time, and the same for streams. */
 const MAX_FORWARDED = 10_000;
 
-type Answering = Pick<Brain, 'orchestrator'> & { readonly modules: ModuleDirectory };
+type Answering = Pick<Brain, 'orchestrator'> &
+  Partial<Pick<Brain, 'streams'>> & { readonly modules: ModuleDirectory };
 
 export class ClusterNode extends Service implements RunningServer {
   readonly #parts: ServerParts;
@@ -120,11 +121,12 @@ export class ClusterNode extends Service implements RunningServer {
     this.#outbound.close();
   }
 
-  #routesOf({ orchestrator, modules }: Answering, canForward: () => boolean): readonly Route[] {
+  #routesOf({ orchestrator, modules, streams }: Answering, canForward: () => boolean): readonly Route[] {
     return apiRoutes(orchestrator, {
       ...apiOptions(this.#parts, modules, this.#reloader),
       leader: () => this.#leaderView(),
       canForward,
+      redisProblems: streams && (() => streams.problems()),
     });
   }
 

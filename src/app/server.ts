@@ -102,7 +102,10 @@ class LoneServer extends ServiceList implements RunningServer {
     const brain = new Brain(parts);
     const { orchestrator } = brain;
     const reloader = new Reloader(parts, async () => brain);
-    const http = httpServer(parts, apiRoutes(orchestrator, apiOptions(parts, brain.modules, reloader)));
+    const { streams } = brain;
+    const redisProblems = streams && (() => streams.problems());
+    const options = { ...apiOptions(parts, brain.modules, reloader), redisProblems };
+    const http = httpServer(parts, apiRoutes(orchestrator, options));
     super([parts.tokens, brain, parts.folderMeter, reloader, http, new OpenCalls(http, () => orchestrator)]);
     this.#host = parts.host;
     this.#brain = brain;

@@ -85,6 +85,8 @@ export class Reports {
       const request = { body: { results }, timeoutMs: RESULTS_TIMEOUT_MS };
       const answer = await api.call<ResultsRecorded>('POST', path('/results'), request);
       for (const each of answer.results) this.#answered(each);
+      const again = answer.results.find(({ error }) => error?.['retriable'] === true);
+      if (again) throw new Error(`the result of ${again.token} was not taken: ${again.error?.['message']}`);
     } catch (error) {
       if (!isFinal(error) || isGone(error)) throw error;
       const [only] = results;

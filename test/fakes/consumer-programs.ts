@@ -21,6 +21,7 @@ export interface ConsumerProgram {
   readonly ledger: string;
   readonly leaseTtlMs: number;
   readonly graceMs: number;
+  readonly redisUrl?: string;
 }
 
 const HERE = import.meta.dirname;

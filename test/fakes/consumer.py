@@ -51,5 +51,5 @@ def handle(payload, context):
 
 
 Consumer(options["url"], options["pool"], ["work"], options["slots"], handle, lease_ttl_ms=options["leaseTtlMs"],
-         wait_ms=2000, grace_s=options["graceMs"] / 1000).run()
+         wait_ms=2000, grace_s=options["graceMs"] / 1000, redis_url=options.get("redisUrl")).run()
 print("left", flush=True)

@@ -1,5 +1,5 @@
 /** Programs of Debian that tests drive: found, or installed where the tests run as root. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
@@ -26,6 +26,22 @@ export async function needDebian(packageName: string, program = packageName): Pr
   const installed = find(program);
   if (installed === undefined) throw new Error(`${advice}. apt-get did not manage:\n${said}`);
   return installed;
+}
+
+/** Where packages of Debian have modules of Python. */
+const MODULES = '/usr/lib/python3/dist-packages';
+
+/** A module of Python from a package of Debian, for every python3 that this process starts from now on. */
+export async function needPython(packageName: string, module: string): Promise<void> {
+  const isThere = (): boolean => spawnSync('python3', ['-c', `import ${module}`]).status === 0;
+  if (isThere()) return;
+  // Another python3 than that of Debian does not look there by itself.
+  process.env['PYTHONPATH'] = [process.env['PYTHONPATH'] ?? [], MODULES].flat().join(delimiter);
+  if (isThere()) return;
+  const advice = `the module ${module} of python3 is needed here: run \`apt-get install ${packageName}\``;
+  if (process.getuid?.() !== 0) throw new Error(`${advice}. As root this is done by itself.`);
+  const said = await install(packageName, packageName);
+  if (!isThere()) throw new Error(`${advice}. apt-get did not manage:\n${said}`);
 }
 
 function find(program: string): string | undefined {

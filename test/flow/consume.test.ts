@@ -80,15 +80,16 @@ test('a command gets the payload on standard input, and what it prints is the re
 test('what had ended when it was killed is delivered by its successor, and what runs goes on', async (t) => {
   const site = await siteOf(t);
   const [first, second] = [join(site.folder, 'first'), join(site.folder, 'second')];
-  const killed = site.consume('--slots', '2', '--lease', '60s');
+  const killed = site.consume('--slots', '3', '--lease', '60s');
+  // Each of them is the answer to a claim of its own, and a third claim waits.
   await site.submit('ended', { until: first });
-  await site.submit('running', { until: second });
   await site.begins('ended');
+  await site.submit('running', { until: second });
   await site.begins('running');
   killed.child.kill('SIGKILL');
   await killed.ended;
   touch(first);
-  site.consume('--slots', '2', '--lease', '60s');
+  site.consume('--slots', '3', '--lease', '60s');
   const { state, attempts } = await site.ended('ended');
   assert.deepEqual([state, attempts.length], ['succeeded', 1]);
   assert.equal((await site.job('running')).state, 'running');

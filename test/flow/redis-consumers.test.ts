@@ -103,3 +103,29 @@ for (const pool of ['default', 'gpu'])
       assert.equal(job.state, 'succeeded');
     }
   });
+
+test('a server says in /health that its Redis may drop keys, or is away, and serves consumers that ask', async (t) => {
+  const redis = await testRedis(t, { args: ['--maxmemory', '64mb', '--maxmemory-policy', 'allkeys-lru'] });
+  const server = await serve(t, { data: testFolder(t), config: { redis: { url: redis.url } } });
+  const health = async (): Promise<{ status: string; redis_problems: readonly string[] }> =>
+    (await fetch(`${server.url}/health`)).json() as never;
+  const says = (what: RegExp) => async (): Promise<boolean> =>
+    (await health()).redis_problems.some((problem) => what.test(problem));
+  await until(says(/maxmemory-policy noeviction/));
+  assert.equal((await health()).status, 'degraded');
+  await redis.kill();
+  await until(says(/does not answer/));
+  const body = { pool: 'p', slots: 1, types: ['work'], listens: 'redis' };
+  const { consumer_id } = await post<Registered>(server, '/v2/consumers', body);
+  await post(server, '/v2/tasks', { type: 'work', job_id: 'a', payload: 1 });
+  const claim = { claim: 1, max: 1, wait_ms: 20_000 };
+  const { jobs } = await post<{ jobs: { token: string }[] }>(
+    server,
+    `/v2/consumers/${consumer_id}/claim`,
+    claim,
+  );
+  assert.deepEqual(
+    jobs.map(({ token }) => token),
+    ['a:1'],
+  );
+});

@@ -41,6 +41,11 @@ const options = {
     value: 'DIR',
     help: 'the folder that commands run in; by default an empty one for each',
   },
+  redis: {
+    type: 'string',
+    value: 'URL',
+    help: 'where it hears of jobs without asking; by default ORCHD_REDIS_URL; needs the package redis',
+  },
   url: SERVER_OPTIONS.url,
   token: SERVER_OPTIONS.token,
 } as const;
@@ -101,6 +106,7 @@ function optionsOf(args: CliArguments): Omit<ConsumeOptions, 'env' | 'onProblem'
     folder: resolve(textOf(values, 'state') ?? `orchd-consume-${pool}`),
     // A command runs in a folder of its own: `./program` is meant from here.
     argv: [program.includes('/') ? resolve(program) : program, ...rest],
+    redisUrl: textOf(values, 'redis') ?? variable('ORCHD_REDIS_URL'),
     cwd: textOf(values, 'cwd'),
     graceMs: durationOf(values, 'grace') ?? DEFAULTS.graceMs,
     declared: {

@@ -258,7 +258,7 @@ describe('[ADR-7] a call that a rule forbids', () => {
   });
 
   test('has no more rights when the runs above it have ended and left memory', () => {
-    const kit = governed({ rights: [{ agent: 'reader', categories: ['read'] }] });
+    const kit = governed({ rights: [{ agent: 'reader', categories: ['read', 'agent'] }] });
     run(kit, 'top', 'reader');
     kit.submit('top.1', tool('start', 'read', { parent_id: 'top' }));
     run(kit, 'low', 'writer', { parent_id: 'top.1' });
@@ -348,7 +348,7 @@ describe('[ADR-7] a call that a rule forbids', () => {
   });
 
   test('is one of an agent below an agent that has no such right', () => {
-    const kit = governed({ rights: [{ agent: 'reader', categories: ['read'] }] });
+    const kit = governed({ rights: [{ agent: 'reader', categories: ['read', 'agent'] }] });
     run(kit, 'top', 'reader');
     run(kit, 'low', 'writer', { parent_id: 'top' });
     const reply = kit.trySubmit('low.1', tool('write_file', 'write', { parent_id: 'low' }));

@@ -21,6 +21,8 @@ export interface ConsumeOptions {
   readonly argv: readonly string[];
   readonly cwd?: string | undefined;
   readonly graceMs: number;
+  /** Where it hears of jobs, if the brain uses Redis. */
+  readonly redisUrl?: string | undefined;
   readonly onProblem: (message: string) => void;
 }
 

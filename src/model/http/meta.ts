@@ -2,10 +2,12 @@
 import { Type } from 'typebox';
 import { answerObject, instant, orNull, type Shape } from './shape.ts';
 
+const optional = Type.Optional;
+
 export const Health = answerObject('Health', {
   status: Type.Union([Type.Literal('ok'), Type.Literal('degraded'), Type.Literal('failed')], {
     description:
-      '"degraded" while the disk is full, a backend knows another copy of the store, or blob files were missing at the start; "failed" if the brain has stopped',
+      '"degraded" while the disk is full, Redis has a problem, a backend knows another copy of the store, or blob files were missing at the start; "failed" if the brain has stopped',
   }),
   version: Type.String({ description: 'Version of orchd' }),
   uptime_ms: Type.Integer(),
@@ -14,6 +16,9 @@ export const Health = answerObject('Health', {
     description:
       'Files with bodies that jobs refer to and that were missing at the start; jobs that need one fail',
   }),
+  redis_problems: optional(
+    Type.Array(Type.String(), { description: 'What is wrong with Redis, where it is used, and what to do' }),
+  ),
 });
 export type Health = Shape<typeof Health>;
 

@@ -47,7 +47,7 @@ export const AGENTS_BUGS: readonly PlantedBug[] = [
   {
     name: 'a fork takes over what was allowed to its origin',
     file: 'src/agents/replay/fork-state.ts',
-    find: 'asked.map(({ isApproved: _, ...each }) => each)',
+    find: 'asked.map(({ isApproved: _, runs: __, ...each }) => each)',
     replace: 'asked',
     catcher: 'forks',
     says: /✖ asks anew for a call that was allowed to its origin/,
