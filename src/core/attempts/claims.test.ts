@@ -290,3 +290,25 @@ test('another brain knows who holds what, and gives everybody their full time ag
   assert.equal(next.engine.queue.fleet.backends.get(BACKEND)?.info.slots, 4);
   assert.ok(next.now > START);
 });
+
+test('a brain that stops hands out no more jobs, and sends no consumer away', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a');
+  kit.step({ type: 'pause' });
+  const { attempts, isDraining } = kit.ask({ type: 'claim', consumer: 'ann', claim: 1, atMost: 1 });
+  assert.deepEqual([attempts.length, isDraining], [0, false]);
+});
+
+test('a consumer that drains finishes what it holds, and gets nothing new', () => {
+  const kit = consumerKit('ann');
+  for (const id of ['a', 'b']) kit.submit(id);
+  kit.claim('ann', 1);
+  kit.step({ type: 'drain-consumer', id: 'p/ann', by: 'bob' });
+  const claimed = kit.ask({ type: 'claim', consumer: 'ann', claim: 9, atMost: 1 });
+  assert.deepEqual([claimed.attempts.length, claimed.isDraining], [0, true]);
+  assert.equal(
+    kit.ask({ type: 'held', consumer: 'ann', held: ['a:1'], claimed: 9 }).consumer.state,
+    'draining',
+  );
+  assert.equal(kit.report('ann', 'a:1'), true);
+});

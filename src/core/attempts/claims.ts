@@ -35,9 +35,9 @@ export interface Claimed {
 
 export function claimAttempts(turn: Turn, order: ClaimOrder): Claimed {
   const record = seen(turn, order.consumer);
-  const isDraining = record.state === 'draining' || turn.state.paused;
+  const isDraining = record.state === 'draining';
   const repeated = heldBy(turn, record).filter(({ open }) => open?.holder?.claim === order.claim);
-  if (repeated.length > 0 || isDraining) return { attempts: repeated, isDraining };
+  if (repeated.length > 0 || isDraining || turn.state.paused) return { attempts: repeated, isDraining };
   const id = consumerId(record.pool, record.name);
   const room = Math.min(order.atMost, record.slots - turn.state.pulled.held(id).size);
   const attempts = waitingFor(turn, record, order.tokens, room);
