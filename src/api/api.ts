@@ -34,6 +34,7 @@ import { poolRoutes } from './pools.ts';
 import { priceRoutes } from './prices.ts';
 import { runReplayRoutes } from './run-replays.ts';
 import { runRoutes } from './runs.ts';
+import { scalingRoute } from './scaling.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { seatRoutes } from './seats.ts';
 import { sessionListRoutes } from './session-lists.ts';
@@ -99,6 +100,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...governanceRoutes(orchestrator),
     ...controlRoutes(orchestrator, options.reloading),
     ...poolRoutes(orchestrator),
+    scalingRoute(orchestrator),
     ...consumerRoutes(orchestrator, () => env.random.hex(CONSUMER_ID_BYTES)),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
     ...openAiRoutes({

@@ -18,6 +18,8 @@ const NOTHING: Figures = {
   workers: [],
   pools: [],
   money: { reserved: 0, parked: 0, pausedSeats: 0, budgets: [] },
+  streams: [],
+  leases: { active: 0, freeDevices: 0 },
 };
 
 /** What the routes of a node without a brain read. */

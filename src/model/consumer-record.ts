@@ -62,4 +62,6 @@ export const consumerId = (pool: string, name: string): string => `${pool}/${nam
 /** The consumers of a pool are one backend with the slots of them all. */
 export const backendOfPool = (pool: string): string => PREFIX + pool;
 
+export const isPoolOfConsumers = (backend: string): boolean => backend.startsWith(PREFIX);
+
 export const poolOfBackend = (backend: string): string => backend.slice(PREFIX.length);

@@ -33,7 +33,7 @@ for (const state of JOB_STATES) {
   test(`a job that is ${state} has an owner unless it waits for one`, () => {
     const { owner_pool, attempts } = tableRowOf(view({ state, attempts: [attempt] }));
     const waits = state === 'queued' || state === 'waiting';
-    assert.deepEqual([owner_pool, attempts], [waits ? null : 'consumers/gpu', 2]);
+    assert.deepEqual([owner_pool, attempts], [waits ? null : 'gpu', 2]);
   });
 }
 

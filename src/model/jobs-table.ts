@@ -1,4 +1,5 @@
 /** A job in the words of the table orchestrator_jobs. */
+import { isPoolOfConsumers, poolOfBackend } from './consumer-record.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { JobView } from './http/jobs.ts';
 import type { JobTableRow } from './http/jobs-table.ts';
@@ -23,6 +24,10 @@ const MAX_ERROR_CHARS = 4000;
 export const tableError = ({ code, message }: Pick<ErrorInfo, 'code' | 'message'>): string =>
   `${code}: ${message}`.slice(0, MAX_ERROR_CHARS);
 
+/** Column `owner_pool`. The consumers of a pool are one backend, and others know them by the name of the pool alone. */
+export const tableOwner = (backend: string): string =>
+  isPoolOfConsumers(backend) ? poolOfBackend(backend) : backend;
+
 /** States in which no backend has the job. */
 const OWNED_BY_NOBODY: readonly JobState[] = ['queued', 'waiting'];
 
@@ -35,7 +40,7 @@ export function tableRowOf(view: JobView): JobTableRow {
     job_id,
     type,
     status: TABLE_STATUS[state],
-    owner_pool: last && !OWNED_BY_NOBODY.includes(state) ? last.backend : null,
+    owner_pool: last && !OWNED_BY_NOBODY.includes(state) ? tableOwner(last.backend) : null,
     attempts: last?.attempt ?? 0,
     created_at,
     updated_at: Math.max(...known),

@@ -5,13 +5,17 @@ import { writtenScope } from '../core/limits/limit.ts';
 import type { PoolDevice } from '../core/ports/pools.ts';
 import { workerBackend } from '../core/ports/pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
-import type { EngineView } from '../core/turn.ts';
+import type { TurnContext } from '../core/turn.ts';
+import { unclaimedByPool } from '../core/workers/scaling.ts';
 import type { GovernanceRecord } from '../model/governance.ts';
 import type { JobClass } from '../model/records.ts';
 import type { JobState } from '../model/states.ts';
 
 /** Budgets in one scrape. */
 const MAX_BUDGETS = 1000;
+
+/** The part of an engine that is counted. */
+type Measured = Pick<TurnContext, 'state' | 'queue' | 'settings'>;
 
 export interface Figures {
   /** Jobs in memory, by state. */
@@ -43,11 +47,16 @@ export interface Figures {
     /** The first MAX_BUDGETS budgets that name their scope, without those that tenants have set for themselves. */
     readonly budgets: readonly BudgetUse[];
   };
+  /** Of each pool of consumers, the jobs that none of them has claimed. */
+  readonly streams: readonly { readonly pool: string; readonly jobs: number }[];
+  /** Leases on devices that are held, and devices for leases on which there is none. */
+  readonly leases: { readonly active: number; readonly freeDevices: number };
   /** Absent at a node that does not lead. */
   readonly governance?: Pick<GovernanceRecord, 'mode' | 'violations'>;
 }
 
-export function figuresOf({ state, queue }: EngineView, now: number): Figures {
+export function figuresOf(engine: Measured, now: number): Figures {
+  const { state, queue } = engine;
   const { interactive, batch } = queue.waiting;
   return {
     jobs: { ...state.counts },
@@ -71,8 +80,18 @@ export function figuresOf({ state, queue }: EngineView, now: number): Figures {
       pausedSeats: [...queue.fleet.backends.values()].filter(({ paused }) => paused).length,
       budgets: [...operatorBudgets(queue.gates.namedBudgets(now))],
     },
+    streams: unclaimedByPool(engine),
+    leases: leaseFigures(engine),
     governance: state.governance.record,
   };
+}
+
+function leaseFigures({ state, settings }: Measured): Figures['leases'] {
+  // A lease without a term records at which node a backend is.
+  const held = [...state.leases.all()].filter(({ record }) => record.ttlMs !== undefined);
+  const leased = new Set(held.map(({ record }) => record.gpuIndex));
+  const freeDevices = settings.devices.filter(({ index }) => !leased.has(index)).length;
+  return { active: held.length, freeDevices };
 }
 
 /** The budgets that the operator or the token file has set: tenants may name any number of scopes. */

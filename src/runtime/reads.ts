@@ -28,6 +28,7 @@ import type { LeaseView } from '../model/http/leases.ts';
 import type { BackendView } from '../model/http/meta.ts';
 import type { PoolView } from '../model/http/pools.ts';
 import type { RouteView } from '../model/http/routes.ts';
+import type { ScalingView } from '../model/http/scaling.ts';
 import type { JobSpec } from '../model/job-spec.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
 import type { PriceSpec } from '../model/price.ts';
@@ -48,6 +49,7 @@ import type { Loop } from './loop.ts';
 import { checkTenant, uidFor } from './prepare.ts';
 import { bodiesIn, type FoundBodies, type RecordedJob, recordedJob } from './recorded-job.ts';
 import { routeView } from './route-view.ts';
+import { scalingView } from './scaling-view.ts';
 import { ScheduleReads } from './schedule-reads.ts';
 import { withErrors } from './sealed-errors.ts';
 import type { SessionArchive } from './session-archive.ts';
@@ -307,6 +309,11 @@ export class Reads {
    */
   figures(): Figures {
     return figuresOf(this.#parts.engine, this.#parts.clock.now());
+  }
+
+  /** Synchronous: see scaling-view.ts. */
+  scaling(pool: string): ScalingView {
+    return scalingView(this.#parts.engine, pool, this.#parts.clock.now());
   }
 
   /**

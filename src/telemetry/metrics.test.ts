@@ -105,6 +105,16 @@ function eventful(): Counted {
   tally.runs.step({ event: 'llm_call', role: 'primary', outcome: 'succeeded' }, 1);
   tally.storage.synced('log', 1);
   tally.storage.sizes = { parts: new Map([['log', 1]]), freeBytes: 1 };
+  const consumer = {
+    pool: 'p',
+    name: 'c',
+    token: 'c',
+    slots: 1,
+    types: ['pulled'],
+    models: undefined,
+    labels: {},
+  };
+  kit.step({ type: 'consumer', declared: { ...consumer, paid: false, listens: undefined, ttlMs: 60_000 } });
   return kit;
 }
 
@@ -438,6 +448,21 @@ test('a brain that begins in the same process goes on counting, without the work
   kit.tally.recovered();
   assert.deepEqual(await kit.series('orchd_tasks_dispatched_total'), {});
   assert.deepEqual(await kit.series('orchd_scheduling_latency_ms_count'), before);
+});
+
+test('the memory of devices and the workers of pools have the names that autoscalers know', async () => {
+  const kit = counted();
+  kit.pool('metered', [40, 10], { usedGb: 5 });
+  assert.deepEqual(await kit.series('gpu_orchestrator_gpu_mem_used_pct'), {
+    'pool_id=metered,gpu_index=0': 12.5,
+    'pool_id=metered,gpu_index=1': 50,
+    'pool_id=p,gpu_index=0': 0,
+  });
+  assert.equal(await kit.value('gpu_orchestrator_worker_pools_total'), 2);
+  kit.asks('one', 'a');
+  kit.obey();
+  const workers = { 'pool_id=metered': 1, 'pool_id=p': 0 };
+  assert.deepEqual(await kit.series('gpu_orchestrator_worker_pool_workers'), workers);
 });
 
 interface Family {

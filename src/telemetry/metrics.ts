@@ -14,6 +14,7 @@ import { moduleMetrics } from './module-metrics.ts';
 import { moneyMetrics } from './money-metrics.ts';
 import { loopDelayMetric, processMetrics } from './process-metrics.ts';
 import { runMetrics } from './run-metrics.ts';
+import { scalingMetrics } from './scaling-metrics.ts';
 import { storageMetrics } from './storage-metrics.ts';
 import type { Tally } from './tally.ts';
 
@@ -46,6 +47,7 @@ export class Metrics {
     moduleMetrics(tally.modules, this.#registry);
     predictionMetrics(tally, this.#registry);
     fleetMetrics(figures, tally, this.#registry);
+    scalingMetrics(figures, tally.latency, this.#registry);
     httpMetrics(tally.http, this.#registry);
     storageMetrics(tally.storage, this.#registry);
     processMetrics(() => this.#usage, this.#registry);

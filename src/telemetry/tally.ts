@@ -19,6 +19,7 @@ import { schedulingMs } from './latency.ts';
 import { ModuleTally } from './module-metrics.ts';
 import { PredictionError } from './prediction-error.ts';
 import { RunTally } from './run-tally.ts';
+import { LatencyTally } from './scaling-metrics.ts';
 import { StorageTally } from './storage-metrics.ts';
 import { leaveReason, startReason, WorkerBook, type WorkerMove } from './worker-book.ts';
 
@@ -98,6 +99,7 @@ export class Tally implements Observer {
   /** Attempts that were billed more than their bound, and by how much. */
   readonly overruns = { count: 0, excess: 0 };
   readonly conversations = new ConversationTally();
+  readonly latency = new LatencyTally();
   readonly runs = new RunTally();
   readonly modules = new ModuleTally();
   readonly http = new HttpTally();
@@ -170,6 +172,8 @@ export class Tally implements Observer {
       if (isClaim && entry.ask.spec.session_id !== undefined) this.conversations.claimed(cause);
     } else if (isTerminal(job.state)) {
       this.#jobEnded(job);
+      const ask = observed.job(uid)?.ask;
+      if (ask) this.latency.ended(ask, job);
       if (this.#predicted.size > 0) this.#predicted.delete(uid);
     }
   }

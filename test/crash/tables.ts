@@ -144,7 +144,8 @@ export const tableResults =
 export const copyTables = (from: string, to: string): Promise<void> =>
   ask(to, async (sql) => {
     const source = new URL(from).pathname.slice(1);
-    const find = 'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ?';
+    const find =
+      "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE'";
     for (const { name } of await sql.query<{ name: string }>(find, [source])) {
       await sql.run(`CREATE TABLE ${name} LIKE ${source}.${name}`);
       await sql.run(`INSERT INTO ${name} SELECT * FROM ${source}.${name}`);

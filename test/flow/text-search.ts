@@ -29,7 +29,7 @@ export async function foundInTables(url: string, texts: readonly string[]): Prom
   const found = new Set<string>();
   try {
     for (const { name } of await sql.query<{ name: string }>(
-      'SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()',
+      "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'",
     )) {
       for (const row of await sql.query<Record<string, unknown>>(`SELECT * FROM ${name}`))
         for (const [column, value] of Object.entries(row)) {

@@ -312,6 +312,7 @@ test('a consumer that drains finishes what it holds, and gets nothing new', () =
     'draining',
   );
   assert.equal(kit.report('ann', 'a:1'), true);
+});
 
 test('a limit of a pool holds for its consumers together, and a freed place goes to the next job', () => {
   const kit = new ConsumerKit({ limits: [{ scope: 'pool:consumers/p', running: 3 }] });

@@ -88,7 +88,8 @@ export class BackendEntry {
   }
 }
 
-const usableSlots = ({ info, slotLimit, breaker }: BackendEntry): number =>
+/** The most slots that it may use now. */
+export const usableSlots = ({ info, slotLimit, breaker }: BackendEntry): number =>
   Math.min(info.slots, slotLimit, breaker.isOnTrial ? 1 : Number.POSITIVE_INFINITY);
 
 /** Hears of every change of a backend that may matter to jobs that wait for it. */

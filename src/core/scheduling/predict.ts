@@ -1,5 +1,6 @@
 /** Estimates for waiting callers: the position of a job in its lane, and the time until it starts. */
 
+import type { JobClass } from '../../model/records.ts';
 import { type BackendEntry, type Lane, laneOf } from '../queue/fleet.ts';
 import type { ServiceTimes } from '../queue/service-times.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -37,12 +38,36 @@ export function predictStartMs(
   const lane = laneOf(entry);
   // When a gate opens depends on other jobs and on what they cost.
   if (position === undefined || !lane || gateOfLane(lane)) return undefined;
+  return waitIn(lane, entry, position, now, hints);
+}
+
+/** A place in line: all that the wait in a lane depends on. Every waiting job is one. */
+interface Place {
+  readonly ask: { readonly n: number; readonly spec: { readonly priority: JobClass } };
+}
+
+/** The expected milliseconds until the last of the jobs that are in the lane now starts; undefined as above. */
+export function predictLastStartMs(lane: Lane, now: number, hints: StartHints = {}): number | undefined {
+  if (lane.size === 0) return 0;
+  if (gateOfLane(lane)) return undefined;
+  const priority = lane.batch.size > 0 ? 'batch' : 'interactive';
+  const last: Place = { ask: { n: Number.POSITIVE_INFINITY, spec: { priority } } };
+  return waitIn(lane, last, lane.size - 1, now, hints);
+}
+
+function waitIn(
+  lane: Lane,
+  place: Place,
+  position: number,
+  now: number,
+  hints: StartHints,
+): number | undefined {
   const capacity = capacityOf(lane, now);
-  if (capacity.slots === 0) return coldStart(entry, lane, position, hints.startMs);
+  if (capacity.slots === 0) return coldStart(place, lane, position, hints.startMs);
   if (lane.freeBackends > 0 && position === 0) return 0;
-  const work = workAhead(entry, lane, position);
+  const work = workAhead(place, lane, position);
   if (!work) return undefined;
-  return Math.round(Math.max(typicalWait(entry, lane, work, capacity.slots, now), capacity.blockedMs));
+  return Math.round(Math.max(typicalWait(place, lane, work, capacity.slots, now), capacity.blockedMs));
 }
 
 interface Capacity {
@@ -67,13 +92,13 @@ const canServe = ({ up, closed, away, paused }: BackendEntry): boolean => up && 
 
 /** No backend serves the lane yet: a worker must start first, and then runs the jobs ahead one after the other. */
 function coldStart(
-  entry: JobEntry,
+  place: Place,
   lane: Lane,
   position: number,
   startMs: number | undefined,
 ): number | undefined {
   if (startMs === undefined) return undefined;
-  const work = position === 0 ? undefined : workAhead(entry, lane, position);
+  const work = position === 0 ? undefined : workAhead(place, lane, position);
   return Math.round(startMs + (work?.aheadMs ?? 0));
 }
 
@@ -85,16 +110,16 @@ interface WorkAhead {
   readonly running: ServiceTimes;
 }
 
-function workAhead(entry: JobEntry, lane: Lane, position: number): WorkAhead | undefined {
+function workAhead(place: Place, lane: Lane, position: number): WorkAhead | undefined {
   const running = busiest(lane);
   if (!running) return undefined;
-  const isBatch = entry.ask.spec.priority === 'batch';
+  const isBatch = place.ask.spec.priority === 'batch';
   const people = isBatch ? Math.min(position, lane.interactive.size) : position;
-  const rivals = rivalJobs(entry, lane);
+  const rivals = rivalJobs(place, lane);
   const aheadMs =
     people * meanOf(lane, 'interactive') +
     (position - people) * meanOf(lane, 'batch') +
-    rivals * meanOf(lane, entry.ask.spec.priority);
+    rivals * meanOf(lane, place.ask.spec.priority);
   return { aheadMs, jobs: position + rivals, running };
 }
 
@@ -113,7 +138,7 @@ function busiest({ times }: Lane): ServiceTimes | undefined {
 }
 
 /** The jobs of other lanes that go first on this lane's backends. A lane's jobs are spread over all its backends. */
-function rivalJobs(entry: JobEntry, lane: Lane): number {
+function rivalJobs(place: Place, lane: Lane): number {
   const { backends } = lane;
   const visited = Math.min(backends.length, MAX_RIVAL_BACKENDS);
   let jobs = 0;
@@ -123,14 +148,14 @@ function rivalJobs(entry: JobEntry, lane: Lane): number {
     const seen = Math.min(backend.lanes.length, MAX_RIVAL_LANES);
     for (let at = 0; at < seen; at++) {
       const rival = backend.lanes[at]!;
-      if (rival !== lane && rival.size > 0) jobs += jobsBefore(entry, rival) / rival.backends.length;
+      if (rival !== lane && rival.size > 0) jobs += jobsBefore(place, rival) / rival.backends.length;
     }
   }
   return visited === 0 ? 0 : (jobs * backends.length) / visited;
 }
 
 /** Lanes are ordered by class, then by the admission of their next job. */
-function jobsBefore({ ask }: JobEntry, rival: Lane): number {
+function jobsBefore({ ask }: Place, rival: Lane): number {
   const sameClass = rival.queueOf(ask.spec.priority).cameBefore(ask.n);
   return ask.spec.priority === 'batch' ? sameClass + rival.interactive.size : sameClass;
 }
@@ -139,10 +164,10 @@ function jobsBefore({ ask }: JobEntry, rival: Lane): number {
  * The median wait: the slots share the remaining work of a running job and the work ahead. The median of skewed times is
  * below the mean, the more so the fewer jobs average it out.
  */
-function typicalWait(entry: JobEntry, lane: Lane, work: WorkAhead, slots: number, now: number): number {
+function typicalWait(place: Place, lane: Lane, work: WorkAhead, slots: number, now: number): number {
   const mean = (leftMs(lane, work.running, now) + work.aheadMs) / slots;
   const typical = mean / Math.sqrt(1 + work.running.spread / (work.jobs + 1));
-  return entry.ask.spec.priority === 'interactive' ? typical : typical / (1 - overtaking(lane, slots, now));
+  return place.ask.spec.priority === 'interactive' ? typical : typical / (1 - overtaking(lane, slots, now));
 }
 
 /** The mean remaining time of the running jobs, by their elapsed time where that is known. */

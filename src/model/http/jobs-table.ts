@@ -25,7 +25,11 @@ export const JobTableRow = answerObject('JobTableRow', {
   job_id: Type.String(),
   type: Type.String(),
   status: Type.Unsafe<(typeof WORDS)[number]>({ type: 'string', enum: [...WORDS] }),
-  owner_pool: orNull(Type.String({ description: 'The backend that has the job, or had it last' })),
+  owner_pool: orNull(
+    Type.String({
+      description: 'The pool of consumers, or another backend, that has the job or had it last',
+    }),
+  ),
   attempts: Type.Integer({ description: 'Attempts so far' }),
   created_at: Instant,
   updated_at: instant('The last change that is known'),

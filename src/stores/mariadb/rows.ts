@@ -1,7 +1,7 @@
 /** Turns records into the columns of the tables, and rows back into records. */
 import type { JobBundle } from '../../core/ports/store.ts';
 import { causeText } from '../../model/causes.ts';
-import { TABLE_STATUS, tableError } from '../../model/jobs-table.ts';
+import { TABLE_STATUS, tableError, tableOwner } from '../../model/jobs-table.ts';
 import { keptBody } from '../../model/kept-body.ts';
 import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
@@ -87,7 +87,7 @@ export function jobValues(job: JobRecord, text: string, seq: number): Value[] {
     seq,
     TABLE_STATUS[job.state],
     isTerminal(job.state) ? 1 : 0,
-    job.backend === undefined ? null : cut(job.backend, CHARS.id),
+    job.backend === undefined ? null : cut(tableOwner(job.backend), CHARS.id),
     job.attempt,
     job.endedAt ?? null,
     job.error === undefined ? null : tableError(job.error),

@@ -4,6 +4,8 @@
  * Texts that name things are compared byte by byte and without padding: `key` and `KEY ` are two keys. Times that the
  * engine sets are milliseconds; times that the database sets by itself are UTC with microseconds.
  */
+import { VIEWS } from './reading-views.ts';
+
 const NAME = (chars: number): string => `VARCHAR(${chars}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`;
 const TABLE = 'ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin';
 const NOW = 'TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)';
@@ -253,5 +255,20 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
       UNIQUE KEY by_id (key_id),
       UNIQUE KEY by_owner (tenant, session_id)
     ) ${TABLE}`,
+  ],
+  [
+    // A leader of an older version would write the names of backends into owner_pool, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    `ALTER TABLE orchestrator_leases
+      MODIFY COLUMN mode ENUM('gpu','cpu') NOT NULL DEFAULT 'gpu',
+      DROP KEY IF EXISTS by_agent,
+      ADD KEY IF NOT EXISTS idx_leases_agent (agent_name)`,
+    `ALTER TABLE orchestrator_jobs MODIFY COLUMN status
+      ENUM('pending','claimed','running','done','failed','dead_letter','stale','cancelled','waiting')
+      NOT NULL DEFAULT 'pending'`,
+    `UPDATE orchestrator_jobs SET owner_pool = SUBSTRING(owner_pool, 11), updated_at = updated_at
+      WHERE owner_pool LIKE 'consumers/%'`,
+    ...VIEWS,
   ],
 ];

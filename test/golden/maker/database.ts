@@ -65,7 +65,7 @@ export async function dumpDatabase(url: string): Promise<string> {
   const sql = await connector(url)();
   try {
     const tables = await sql.query<{ name: string }>(
-      'SELECT TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME',
+      "SELECT TABLE_NAME AS name FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_NAME",
     );
     const texts: string[] = [];
     for (const { name } of tables) texts.push(await dumpTable(sql, name));
