@@ -1,7 +1,4 @@
-/**
- * The backends, and the lanes that each of them can serve. Used slots follow from the open attempts alone; everything
- * else is what backends have declared since this brain started, and is not persisted.
- */
+/** The backends with their lanes. Used slots follow from the open attempts alone; all else was declared to this brain. */
 
 import { isCpu } from '../../model/policy.ts';
 import type { BlockReason } from '../../model/reasons.ts';
