@@ -275,6 +275,16 @@ test('in LOCKDOWN nobody claims what waited before it, and what is held goes on;
   assert.equal(kit.token('b'), 'b:3', 'an attempt for each mode in which it could start');
 });
 
+test('a job of unknown outcome that a former process of the name holds takes no slot of the new one', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a', { on_unknown: 'hold' });
+  kit.claim('ann');
+  kit.pass(TTL_MS + 1);
+  kit.register('ann', { token: 'second', slots: 1 });
+  kit.submit('b');
+  assert.deepEqual(kit.claim('second'), ['b']);
+});
+
 test('another brain knows who holds what, and gives everybody their full time again', () => {
   const kit = consumerKit('ann', 'bob');
   for (const id of ['a', 'b', 'c']) kit.submit(id);

@@ -36,16 +36,17 @@ export interface Claimed {
 export function claimAttempts(turn: Turn, order: ClaimOrder): Claimed {
   const record = seen(turn, order.consumer);
   const isDraining = record.state === 'draining';
-  const repeated = heldBy(turn, record).filter(({ open }) => open?.holder?.claim === order.claim);
+  const held = heldBy(turn, record);
+  const repeated = held.filter(({ open }) => open?.holder?.claim === order.claim);
   if (repeated.length > 0 || isDraining || turn.state.paused) return { attempts: repeated, isDraining };
   const id = consumerId(record.pool, record.name);
-  const room = Math.min(order.atMost, record.slots - turn.state.pulled.held(id).size);
+  const room = Math.min(order.atMost, record.slots - held.length);
   const attempts = waitingFor(turn, record, order.tokens, room);
   const holder = { consumer: id, fence: record.fence, claim: order.claim };
   for (const entry of attempts) {
     if (!entry.open) continue;
-    const held = hold(entry.open, holder, turn.now, turn.epoch);
-    turn.put('attempt', entry.token, held, 'claimed-by-consumer');
+    const accepted = hold(entry.open, holder, turn.now, turn.epoch);
+    turn.put('attempt', entry.token, accepted, 'claimed-by-consumer');
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
   return { attempts, isDraining };
