@@ -106,6 +106,7 @@ test('every read of a record waits, or is listed as synchronous', async (t) => {
     'paused',
     'epoch',
     'status',
+    'scaling',
     'leftWork',
     'now',
   ];
