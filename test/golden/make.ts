@@ -4,9 +4,9 @@
  *
  * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa, v3 by commit 8c97ab9, each on both
  * stores from the same happenings; v4, in which a failed try has tokens, v5, which is about money, v6, which is about
- * waits and sessions, v7, in which sessions have threads, and v8, which is about governance and what was added beside it, by
- * the commits that added them. The script is kept to show what the data hold and how they came to be. It compiles with later code, but it
- * need not run on it any more.
+ * waits and sessions, v7, in which sessions have threads, v8, which is about governance and what was added beside it, and v9,
+ * which is about consumers, by the commits that added them. The script is kept to show what the data hold and how they came
+ * to be. It compiles with later code, but it need not run on it any more.
  */
 import type { Backend } from '../../src/core/ports/backend.ts';
 import type { Store } from '../../src/core/ports/store.ts';
@@ -24,6 +24,7 @@ import { JournalStore } from '../../src/stores/journal/journal.ts';
 import { MariaDbStore } from '../../src/stores/mariadb/mariadb.ts';
 import { testMariaDb } from '../fakes/mariadb.ts';
 import { BEHAVIOURS } from './maker/behaviours.ts';
+import { firstClaims, secondClaims } from './maker/consumers.ts';
 import { dumpDatabase, stillConnect } from './maker/database.ts';
 import { ScriptedExecutor } from './maker/executor.ts';
 import { firstRules, GOVERNED_BEHAVIOURS, GOVERNED_CONFIG, GOVERNED_SEAT, secondRules } from './maker/governed.ts';
@@ -91,6 +92,14 @@ const RECIPES: Readonly<Record<string, Recipe>> = {
     lives: [
       { config: GOVERNED_CONFIG, happen: firstRules },
       { config: GOVERNED_CONFIG, happen: secondRules },
+    ],
+    history: (path) => new SqliteHistory(path, 'write'),
+  },
+  v9: {
+    executors: () => [],
+    lives: [
+      { config: '', happen: firstClaims },
+      { config: '', happen: secondClaims },
     ],
     history: (path) => new SqliteHistory(path, 'write'),
   },
@@ -169,7 +178,7 @@ async function makeDatabase(file: string, recipe: Recipe): Promise<void> {
 }
 
 if (import.meta.main) {
-  const [version = 'v8', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
+  const [version = 'v9', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
   const recipe = RECIPES[version];
   if (!recipe || existsSync(folder)) {
     console.error(recipe ? `${folder} exists; golden data are made once` : `nothing makes ${version}`);

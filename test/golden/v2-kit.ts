@@ -42,7 +42,7 @@ export async function newDatabase(): Promise<string> {
 export type GoldenVersion = 'v2' | 'v3' | 'v4';
 
 /** The golden data that exist for both stores. */
-type GoldenCopy = GoldenVersion | 'v5' | 'v6' | 'v7' | 'v8';
+type GoldenCopy = GoldenVersion | 'v5' | 'v6' | 'v7' | 'v8' | 'v9';
 
 export const goldenFolder = (version: GoldenCopy): string => join(import.meta.dirname, version);
 

@@ -13,8 +13,8 @@ export const GOVERNANCE_BUGS: readonly PlantedBug[] = [
   {
     name: 'a call has the rights of its own agent alone',
     file: 'src/core/governance/gate.ts',
-    find: '    for (const agent of agents) {\n',
-    replace: '    for (const agent of agents.slice(-1)) {\n',
+    find: '    for (const agent of callers) {\n',
+    replace: '    for (const agent of callers.slice(-1)) {\n',
     catcher: 'governed',
     says: /✖ is one of an agent below an agent that has no such right/,
   },
