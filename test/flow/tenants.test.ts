@@ -136,6 +136,10 @@ const APART: Readonly<Record<string, readonly Case[]>> = {
     { path: '/v2/tasks?id_prefix=done', status: 200, answer: /"jobs":\[\]/ },
   ],
   'GET /v2/tasks/:id': [{ path: '/v2/tasks/done', status: 404 }],
+  'POST /jobs/submit': [
+    { body: { job_id: 'row', type: 'inference', payload: { prompt: 'mine' } }, status: 202 },
+  ],
+  'GET /jobs/:id': [{ path: '/jobs/done', status: 404 }],
   'POST /v2/tasks/:id/cancel': [{ path: '/v2/tasks/done/cancel', status: 404 }],
   'POST /v2/tasks/:id/redrive': [{ path: '/v2/tasks/done/redrive', status: 404 }],
   'POST /v2/tasks/:id/resolve': [{ path: '/v2/tasks/done/resolve', body: { as: 'failed' }, status: 404 }],

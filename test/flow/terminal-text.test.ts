@@ -368,6 +368,11 @@ const CALLS: Record<string, () => string[][]> = {
     ['--config', HOSTILE.replaceAll('\0', '')],
   ],
   pool: () => [[HOSTILE], ['--id', HOSTILE], ['--config', yaml()]],
+  consume: () => [
+    [HOSTILE],
+    ['--pool', 'p', '--type', 't', '--slots', HOSTILE, '--', 'true'],
+    ['--pool', 'p', '--type', 't', '--lease', HOSTILE, '--', 'true'],
+  ],
   worker: () => [[HOSTILE], ['--engine', HOSTILE], ['--id', HOSTILE], ['--pool-manager', HOSTILE]],
   gateway: () => [
     [HOSTILE],
