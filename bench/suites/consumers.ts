@@ -2,7 +2,7 @@
  * Full cycles of jobs that four consumer processes ask for, on MariaDB, beside the same with functions in the process of the
  * brain, and beside queues with four workers; and the time from a submit to the start of its job, at a steady pace.
  */
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Bench, type Options, type Row, type Values, windowOf } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';
@@ -105,6 +105,7 @@ async function rowOf(
   target: Target,
 ): Promise<Row> {
   const ours = join(folder, `${shape}-${target.kind.replace(' ', '-')}`);
+  mkdirSync(ours, { recursive: true });
   const args: Args = { target, folder: ours, shape, quick };
   const values = await inChild({ measure, url: import.meta.url }, args);
   rmSync(ours, { recursive: true, force: true });
