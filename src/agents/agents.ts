@@ -193,7 +193,7 @@ export class Agents {
     return result;
   }
 
-  /** What refuses the run is told to the model; what may pass ends the attempt, and the call is made again. */
+  /** A refusal of the run is told to the model; an error that may pass ends the attempt, and the call is made again. */
   async #start(
     { agent, isBackground }: AgentTool,
     payload: ToolPayload,

@@ -83,7 +83,7 @@ export async function report(
 ): Promise<unknown> {
   const { tenant, jobId, sessionId } = context;
   if (sessionId === undefined) {
-    // Who has deleted the session wants to hear nothing more in it.
+    // The session was deleted: nothing more is said in it.
     if (!(await hasSession(session, tenant))) return { told: false };
     await submit(
       {

@@ -1,4 +1,4 @@
-/** What a step of a run is told of other runs and of budgets. A run notes it for replay (replay/run-record.ts). */
+/** The facts about other runs and budgets that a step of a run is told. A run notes them for replay (replay/run-record.ts). */
 
 /** What is left when a step begins; an absent number is not limited. */
 export interface BudgetLeft {

@@ -2,7 +2,7 @@
 import type { HeldAnswer } from '../model/http/consumers.ts';
 import type { ApiAddress } from './api.ts';
 
-/** What the heartbeats say from now on. */
+/** Sets the tokens and the claim that the next heartbeats name. */
 export interface Beaten {
   readonly consumerId: string;
   readonly heartbeatMs: number;

@@ -14,7 +14,7 @@ const AWAY_MS = 5000;
 const MAX_UNANSWERED = 100;
 const PACKAGE = 'redis';
 
-/** What is used of the package `redis`, an optional peer. */
+/** The part of the package `redis`, an optional peer, that is used here. */
 interface Library {
   createClient(options: object): Client;
 }

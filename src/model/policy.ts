@@ -12,7 +12,7 @@ export type OnDepth = (typeof ON_DEPTH)[number];
 export interface DepthGate {
   /** The gate closes when more jobs than this wait. */
   readonly closeAbove: number;
-  /** It opens again when fewer jobs than this wait. */
+  /** The gate opens again when fewer jobs than this wait. */
   readonly openBelow: number;
   /**
    * `scale_up` starts another worker for each model whose jobs wait; `reject` refuses new jobs; `cpu` lets them run on

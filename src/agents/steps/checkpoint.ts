@@ -75,7 +75,7 @@ function ask({ run, runId, priority }: StepContext): Next {
   return { run: { ...run, checkpoint: { at, jobId: id }, step: run.step + 1 }, jobs: [job] };
 }
 
-/** What a person decides about: the plan, the calls, or the answer, or what it is merged from. */
+/** The text that a person decides about: the plan, the calls, the answer, or the answers that it is merged from. */
 function shownAt(at: Checkpoint, run: RunState): object {
   const last = run.messages.at(-1);
   if (at === 'tools')

@@ -12,7 +12,7 @@ type Pipeline = (commands: readonly (readonly string[])[]) => Promise<Reply[]>;
 
 const OLDEST = 7;
 
-/** What the brain has to be allowed, each in a form that changes nothing: Redis checks the right before the arguments. */
+/** The commands that the brain must be allowed, each in a form that changes nothing: Redis checks the right before the arguments. */
 const { key, group } = jobsPlace('default');
 const NOBODY = 'cg:nobody';
 const PROBES: readonly (readonly string[])[] = [

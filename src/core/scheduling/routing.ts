@@ -143,7 +143,7 @@ function reasonToLeave(view: StartView, step: RouteStep, routing: Routing): Rout
   return on.includes('budget') && isOverBudget(view, lane, ask, need.model, now) ? 'budget' : undefined;
 }
 
-/** Whether the rules that are in force forbid the job the model of a step. */
+/** Tells whether the rules in force forbid the job the model of a step of its route. */
 function isForbidden({ state }: StartView, ask: RoutedAsk, model: string): boolean {
   if (state.governance.isOpen || state.governance.gate.isShadow) return false;
   return judgeJob(state, ask, state.catalog.find(model)?.id ?? model).is === 'deny';

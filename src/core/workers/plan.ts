@@ -109,7 +109,7 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
 /** The gate of GPU memory while it is closed; undefined while workers may be started. */
 interface ClosedGate {
   readonly text: string;
-  /** What must be freed before it opens. */
+  /** The bytes that must be freed before the gate of memory opens. */
   readonly excessBytes: number;
   /** Workers are on their way out: what they free is not known yet. */
   readonly isAnyLeaving: boolean;

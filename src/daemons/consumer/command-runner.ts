@@ -44,7 +44,7 @@ export class CommandRunner implements Runner {
     return { owner: this.#parts.folder.state.owner, epoch: 1 };
   }
 
-  /** What an earlier process held and has begun. What it has not begun belongs to its last claim, which is repeated. */
+  /** The jobs that an earlier process held and has begun. Those it has not begun belong to its last claim, which is repeated. */
   async resumed(): Promise<readonly ResumedJob[]> {
     const { backend, folder } = this.#parts;
     const { known } = await backend.inspect(folder.state.held, this.#who);

@@ -77,7 +77,7 @@ export class Hints {
     );
   }
 
-  /** What waits and what is held by now, of the pools with consumers that listen. */
+  /** The waiting and the held attempts of the pools with consumers that listen, as applied by now. */
   #pools(): ReadonlyMap<string, PoolHints> {
     const { consumers } = this.#parts.engine.state;
     const pools = [...consumers.pools()].filter((pool) => consumers.hasListener(pool));

@@ -1,4 +1,4 @@
-/** What consumers report of their attempts, as the engine takes it. */
+/** Turns the results that consumers report into outcomes for the engine. */
 import type { ConsumerOutcome } from '../../core/attempts/claims.ts';
 import type { ExecutionOutcome, UsedTokens } from '../../core/ports/backend.ts';
 import type { ConsumerResults } from '../../model/http/consumers.ts';
