@@ -12,9 +12,12 @@ import { realEnv } from '../../src/kit/env/real.ts';
 
 const [folder = '', ledger = '', acks = '', name = ''] = process.argv.slice(2);
 
-/** Writes itself down before and after its work, outside of the disk that loses power. */
+/**
+ * Writes itself down before and after its work, outside of the disk that loses power. `read` runs inside the shell: a
+ * `cat` of its own could be killed alone, and the shell would go on without an id.
+ */
 const SCRIPT =
-  'id=$(cat); echo "start $id" >> "$LEDGER"; sleep 0.0$((RANDOM % 9))2; echo "end $id" >> "$LEDGER"';
+  'read -r id; echo "start $id" >> "$LEDGER"; sleep 0.0$((RANDOM % 9))2; echo "end $id" >> "$LEDGER"';
 
 const backend = new CommandBackend(realEnv(), {
   name: 'paid',
