@@ -103,7 +103,7 @@ export type Cause =
   | { readonly is: 'wake'; readonly why: WakeReason }
   /** A command of the operator `by`. */
   | {
-      readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set' | 'pause' | 'resume';
+      readonly is: 'redrive' | 'drain' | 'undrain' | 'reload' | 'set' | 'pause' | 'resume' | 'evict';
       readonly by: string;
     }
   | { readonly is: 'resolve'; readonly as: 'retry' | 'failed' | 'succeeded'; readonly by: string }
@@ -134,6 +134,8 @@ export type WorkerReason =
   | { readonly is: 'drained'; readonly for: string }
   /** A command of the operator `by` for the worker or its pool. */
   | { readonly is: 'evicted-by' | 'pool-drained' | 'pool-reloaded' | 'reload'; readonly by: string }
+  /** Kept for this worker pool; or given up by it. */
+  | { readonly is: 'worker-pool' | 'worker-pool-over'; readonly pool: string }
   | { readonly is: 'text'; readonly text: string };
 
 /** The name of a cause without its data: `redrive` with and without an operator has the same name. */
@@ -196,6 +198,10 @@ export function workerReasonText(why: WorkerReason): string {
       return `its pool was reloaded by ${why.by}`;
     case 'reload':
       return `reload by ${why.by}`;
+    case 'worker-pool':
+      return `kept for the worker pool ${why.pool}`;
+    case 'worker-pool-over':
+      return `given up by the worker pool ${why.pool}`;
     case 'text':
       return why.text;
     default:

@@ -15,6 +15,7 @@ export const REASONS = {
   pool_differs: 'The consumers of the pool declare other types, models, labels or costs.',
   name_taken: 'A consumer of this name is registered in the pool, and has not fallen silent.',
   too_many_consumers: 'The maximum number of consumers is registered.',
+  too_many_worker_pools: 'The maximum number of worker pools is there.',
   too_many_leases: 'The maximum number of leases is in use.',
   session_deleted: 'The session was deleted, and with it the text of its jobs.',
   too_many_sessions: 'The maximum number of sessions is in use.',

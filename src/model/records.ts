@@ -19,6 +19,7 @@ import type { LimitsRecord, SpentRecord } from './limit-records.ts';
 import type { McpPinRecord, McpTaskRecord } from './mcp-records.ts';
 import type { ModuleRecord } from './module-record.ts';
 import type { PolicyRecord } from './policy.ts';
+import type { PoolRecord } from './pool-record.ts';
 import type { Bill, PricesRecord } from './price.ts';
 import type { Reconciled } from './reconciled.ts';
 import type { RoutePlace, RouteRecord } from './route.ts';
@@ -28,6 +29,7 @@ import type { AttemptState, JobState, WorkerRecordState } from './states.ts';
 import type { Trace } from './trace.ts';
 import type { TokenCounts } from './usage.ts';
 import type { WaitRecord, WaitStateRecord } from './waiting.ts';
+import type { WorkerPoolRecord } from './worker-pool-record.ts';
 import type { Opening } from './worker-wire.ts';
 
 export type JobClass = JobSpec['priority'];
@@ -269,18 +271,6 @@ export interface Verification {
   readonly sha256: string;
 }
 
-/** An operator's order for a pool. */
-export interface PoolRecord {
-  readonly v: 1;
-  readonly draining: true | undefined;
-  /** When workers that are still busy are stopped; undefined waits for them. */
-  readonly drainBy: number | undefined;
-  /** The model to start a worker with, once the others have stopped. */
-  readonly reload: string | undefined;
-  readonly by: string;
-  readonly at: number;
-}
-
 /** The desired state of a worker; deleted when its pool no longer reports it. */
 export interface WorkerRecord {
   readonly v: 2;
@@ -303,6 +293,8 @@ export interface WorkerRecord {
   readonly why: WorkerReason;
   /** Starts of this model in a row of which none has become ready, this one included. */
   readonly tries: number;
+  /** The worker pool for which it is kept: it is neither unloaded nor evicted until that gives it up. */
+  readonly workerPool?: string | undefined;
 }
 
 /** The small record kinds: they belong to no job and are few; stores treat them all alike (docs/decisions/0014). */
@@ -327,6 +319,7 @@ export interface SmallKinds {
   readonly mcp_pin: McpPinRecord;
   readonly mcp_task: McpTaskRecord;
   readonly consumer: ConsumerRecord;
+  readonly worker_pool: WorkerPoolRecord;
 }
 
 export type SmallKind = keyof SmallKinds;
@@ -351,6 +344,7 @@ export const SMALL_KINDS = [
   'mcp_pin',
   'mcp_task',
   'consumer',
+  'worker_pool',
 ] as const satisfies SmallKind[];
 
 export const isSmallKind = (kind: string): kind is SmallKind =>

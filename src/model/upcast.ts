@@ -45,6 +45,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   mcp_pin: 1,
   mcp_task: 1,
   consumer: 1,
+  worker_pool: 1,
 };
 
 type Stored = Record<string, unknown> & { v: number };
@@ -187,6 +188,16 @@ const NO_SCHEDULE = {
   lastJob: undefined,
 };
 const NO_CONSUMER = { models: undefined, listens: undefined };
+const NO_WORKER_POOL = {
+  agent: undefined,
+  model: undefined,
+  adapter: undefined,
+  variant: undefined,
+  metadata: undefined,
+  serves: undefined,
+  heartbeatAt: undefined,
+  drainBy: undefined,
+};
 const NO_WORKER = { vramGuessed: undefined, slots: undefined, contextLength: undefined, registry: undefined };
 
 /** Adds the `undefined` fields that JSON has dropped, so that every record of a kind has one shape. */
@@ -218,6 +229,7 @@ const SHAPES: { [K in RecordKind]: (stored: RecordKinds[K]) => RecordKinds[K] } 
   mcp_pin: (stored) => stored,
   mcp_task: (stored) => stored,
   consumer: (stored) => ({ ...NO_CONSUMER, ...stored }),
+  worker_pool: (stored) => ({ ...NO_WORKER_POOL, ...stored }),
 };
 
 export function upcast<K extends RecordKind>(kind: K, stored: Stored): RecordKinds[K] {

@@ -16,6 +16,7 @@ import { policy } from './policy.ts';
 import { pools } from './pools.ts';
 import { schedules } from './schedules.ts';
 import { sessions } from './sessions.ts';
+import { workerPools } from './worker-pools.ts';
 
 const HANDLERS = {
   ...jobs,
@@ -27,6 +28,7 @@ const HANDLERS = {
   ...money,
   ...sessions,
   ...pools,
+  ...workerPools,
   ...schedules,
   ...modules,
   ...governance,

@@ -47,4 +47,8 @@ function moveRecords(turn: EngineTurn, byMs: number): void {
   for (const [id, order] of [...tables.pool.entries()]) {
     if (order.drainBy !== undefined) turn.put('pool', id, { ...order, drainBy: order.drainBy + byMs }, CAUSE);
   }
+  for (const [id, pool] of [...tables.worker_pool.entries()]) {
+    if (pool.drainBy === undefined) continue;
+    turn.put('worker_pool', id, { ...pool, drainBy: pool.drainBy + byMs }, CAUSE);
+  }
 }

@@ -12,6 +12,7 @@ import {
   reportHeld,
 } from '../attempts/claims.ts';
 import { drainConsumer, leave, register, seen } from '../attempts/presence.ts';
+import { drainIfOver } from '../workers/worker-pools.ts';
 import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
 export type ConsumerEvent =
@@ -23,7 +24,11 @@ export type ConsumerEvent =
   | { readonly type: 'drain-consumer'; readonly id: string; readonly by: string };
 
 export const consumers = {
-  consumer: needsDiskSpace((turn, { declared }) => register(turn, declared)),
+  consumer: needsDiskSpace((turn, { declared }) => {
+    const record = register(turn, declared);
+    drainIfOver(turn, declared.pool, declared.name);
+    return record;
+  }),
   claim: mayRefuse((turn, order) => claimAttempts(turn, order)),
   held: mayRefuse((turn, report) => reportHeld(turn, report)),
   results: mayRefuse((turn, { consumer: secret, results }): readonly ResultAnswer[] => {

@@ -19,6 +19,7 @@ import type { EngineSettings } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import { State } from '../state/state.ts';
 import type { EngineView } from '../turn.ts';
+import { keepWorkerPools } from '../workers/keep-pools.ts';
 import { plan } from '../workers/plan.ts';
 import { type EngineEvent, handle, type Reply } from './areas.ts';
 import { processEnds } from './ends.ts';
@@ -95,6 +96,7 @@ export class Engine implements EngineView {
       if (!isBackendNews(event) || !isBackendNews(events[at + 1])) schedule(turn);
     }
     updateGates(turn);
+    keepWorkerPools(turn);
     plan(turn);
     processEnds(turn);
     if (this.state.waiters.isUnsettled) {

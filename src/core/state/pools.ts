@@ -57,6 +57,8 @@ export class Pools {
   readonly startMs = new Map<string, number>();
   /** When a worker of the model was last evicted or drained for another model, by model ref. */
   readonly evictedAt = new Map<string, number>();
+  /** When a worker pool last had work, by its id, as of the ticks of this life. */
+  readonly poolsUsedAt = new Map<string, number>();
   /** When the demand was last forecast. */
   forecastAt = 0;
   /** Set when something has changed that may let a waiting lane be served: the next plan() visits all of them. */
@@ -89,6 +91,7 @@ export class Pools {
     for (const [ref, failed] of [...this.failedStarts])
       this.failedStarts.set(ref, { ...failed, until: failed.until + byMs });
     for (const [ref, at] of [...this.evictedAt]) this.evictedAt.set(ref, at + byMs);
+    for (const [id, at] of [...this.poolsUsedAt]) this.poolsUsedAt.set(id, at + byMs);
     for (const pool of this.known.values()) pool.reportedAt += byMs;
     this.forecastAt += byMs;
   }

@@ -133,15 +133,20 @@ export class Catalog extends Table<ModelRecord> {
 
 const namesOf = ({ id, ref, aliases }: ModelRecord): readonly string[] => [id, ref, ...aliases];
 
-/** The workers that should exist, indexed by model, by device and by pool. */
+/** The workers that should exist, indexed by model, by device, by pool and by worker pool. */
 export class WorkerTable extends Table<WorkerRecord> {
   readonly #byModel = new Index();
   readonly #byDevice = new Index();
   readonly #byPool = new Index();
+  readonly #byWorkerPool = new Index();
 
   override set(id: string, record: WorkerRecord | null): void {
     const former = this.records.get(id);
     super.set(id, record);
+    if (former?.workerPool !== record?.workerPool) {
+      if (former?.workerPool !== undefined) this.#byWorkerPool.remove(former.workerPool, id);
+      if (record?.workerPool !== undefined) this.#byWorkerPool.add(record.workerPool, id);
+    }
     if (former && !record) {
       this.#byModel.remove(former.modelRef, id);
       this.#byDevice.remove(deviceName(former.pool, former.device), id);
@@ -165,6 +170,11 @@ export class WorkerTable extends Table<WorkerRecord> {
 
   inPool(pool: string): [string, WorkerRecord][] {
     return this.#found(this.#byPool.get(pool));
+  }
+
+  /** The workers that are kept for a worker pool, with those that it has given up and that are not gone yet. */
+  keptFor(workerPool: string): [string, WorkerRecord][] {
+    return this.#found(this.#byWorkerPool.get(workerPool));
   }
 
   #found(ids: Iterable<string>): [string, WorkerRecord][] {
@@ -214,6 +224,7 @@ export const plainTables = (): Omit<Tables, IndexedKind> => ({
   module: new Table(),
   governance: new Table(),
   policy: new Table(),
+  worker_pool: new Table(),
   mcp_pin: new Table(),
   mcp_task: new Table(),
 });

@@ -1,6 +1,6 @@
 /** Chooses the workers to evict or drain so that another model fits on a device. A busy worker is never evicted. */
 import type { PoolSettings } from '../settings.ts';
-import { type DeviceRoom, type DeviceWorker, isIdle, isLeaving } from './room.ts';
+import { type DeviceRoom, type DeviceWorker, isLeaving, mayLeave } from './room.ts';
 
 interface Victims {
   readonly victims: readonly DeviceWorker[];
@@ -41,12 +41,12 @@ export function planEviction(request: EvictionRequest, room: DeviceRoom, needByt
   if (room.idleBytes < missing && !request.mayDrain) return IN_USE;
   const here = room.workers;
   const mayGo = (each: DeviceWorker): boolean =>
-    isIdle(each) && (!request.wasJustEvicted || mayBeEvicted(each, settings, now));
+    mayLeave(each) && (!request.wasJustEvicted || mayBeEvicted(each, settings, now));
   const evicted = pick(here, mayGo, missing, settings.eviction, now);
   if (evicted) return { is: 'evict', ...evicted };
   if (!request.mayDrain) return IN_USE;
   const isSettled = (each: DeviceWorker): boolean =>
-    !isLeaving(each.record) && isResident(each, settings, now);
+    each.record.workerPool === undefined && !isLeaving(each.record) && isResident(each, settings, now);
   const drained = pick(here, isSettled, missing, settings.eviction, now);
   return drained ? { is: 'drain', ...drained } : TOO_NEW;
 }

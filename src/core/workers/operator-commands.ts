@@ -2,7 +2,8 @@
 
 import type { WorkerReason } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
+import type { PoolRecord } from '../../model/pool-record.ts';
+import type { WorkerRecord } from '../../model/records.ts';
 import { modelOf } from '../admission/model.ts';
 import { workerBackend } from '../ports/pools.ts';
 import type { Turn } from '../turn.ts';
@@ -119,7 +120,8 @@ function removeDeadWorker(turn: Turn, id: string, record: WorkerRecord): void {
   workerGone(turn, id, record);
 }
 
-function drainOrStop(turn: Turn, id: string, record: WorkerRecord, why: WorkerReason): void {
+/** A worker with jobs finishes them first. */
+export function drainOrStop(turn: Turn, id: string, record: WorkerRecord, why: WorkerReason): void {
   const used = turn.fleet.usedSlots(workerBackend(record.pool, id));
   if (used === 0) stop(turn, { id, record }, why);
   else drain(turn, { id, record }, why);

@@ -261,17 +261,21 @@ function isCheaper(a: DeviceEviction, b: DeviceEviction, region: string | undefi
   return fewer === 0 ? a.eviction.loss < b.eviction.loss : fewer < 0;
 }
 
-/** Orders a worker for a model on a device. `tries` counts the starts in a row, this one included. */
+/**
+ * Orders a worker for a model on a device. `tries` counts the starts in a row, this one included; `workerPool` is the one
+ * that keeps it, if one does.
+ */
 export function start(
   turn: Turn,
   model: ModelRecord,
   room: DeviceRoom,
   why: WorkerReason,
   tries: number,
+  workerPool?: string,
 ): void {
   const { ref: modelRef, vramBytes, vramGuessed, slots, contextLength } = model;
   const where = { pool: room.pool.report.id, device: room.device.id };
-  const fields = { ...where, modelRef, vramBytes, vramGuessed, slots, contextLength };
+  const fields = { ...where, modelRef, vramBytes, vramGuessed, slots, contextLength, ...(workerPool !== undefined && { workerPool }) };
   turn.put('worker', newId(turn), orderWorker(fields, turn.now, why, tries), { is: 'start', why });
   room.changed();
 }

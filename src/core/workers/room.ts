@@ -58,7 +58,7 @@ export class DeviceRoom {
     return this.#sums.leaving;
   }
 
-  /** The memory of idle workers. */
+  /** The memory of idle workers that may be evicted. */
   get idleBytes(): number {
     this.#sums ??= this.#add();
     return this.#sums.idle;
@@ -87,7 +87,7 @@ export class DeviceRoom {
       const { id, record } = worker;
       sums.free -= this.#awaitedBytes(id, record);
       if (isLeaving(record)) sums.leaving += record.vramBytes;
-      else if (isIdle(worker)) sums.idle += record.vramBytes;
+      else if (mayLeave(worker)) sums.idle += record.vramBytes;
     }
     return sums;
   }
@@ -102,6 +102,10 @@ interface Sums {
 export const isLeaving = ({ state }: WorkerRecord): boolean => state === 'stopping' || state === 'draining';
 
 export const isIdle = ({ record, used }: DeviceWorker): boolean => record.state === 'running' && used === 0;
+
+/** Idle, and kept by no worker pool. */
+export const mayLeave = (worker: DeviceWorker): boolean =>
+  isIdle(worker) && worker.record.workerPool === undefined;
 
 /** The devices of all pools that answer and are not drained. */
 export class Survey {

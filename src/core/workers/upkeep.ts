@@ -2,10 +2,12 @@
 
 import { errorInfo } from '../../model/errors.ts';
 import { isCpu } from '../../model/policy.ts';
-import type { PoolRecord, WorkerRecord } from '../../model/records.ts';
+import type { PoolRecord } from '../../model/pool-record.ts';
+import type { WorkerRecord } from '../../model/records.ts';
 import { workerBackend } from '../ports/pools.ts';
 import { lastUse } from './evict.ts';
 import { isExpected, lookAhead } from './forecast.ts';
+import { tendWorkerPools } from './keep-pools.ts';
 import { drain, start, stop } from './plan.ts';
 import { startFailed } from './reconcile.ts';
 import { type DeviceWorker, roomiest, Survey } from './room.ts';
@@ -21,9 +23,10 @@ export function upkeep(turn: WorkerTurn): void {
     else if (record.state === 'starting') checkStartTimeout(turn, id, record);
   }
   for (const [id, order] of [...state.tables.pool.entries()]) if (order.reload) reload(turn, id, order);
+  tendWorkerPools(turn);
   lookAhead(turn);
   // Waiting jobs may have waited long enough by now for other workers to be drained.
-  if (turn.fleet.unserved.size > 0) state.pools.changed = true;
+  if (turn.fleet.unserved.size > 0 || state.tables.worker_pool.size > 0) state.pools.changed = true;
 }
 
 const deviceWorkerOf = (turn: WorkerTurn, id: string, record: WorkerRecord): DeviceWorker => ({
@@ -68,7 +71,7 @@ function stopWhenIdle(turn: WorkerTurn, worker: DeviceWorker): void {
 function unloadIdle(turn: WorkerTurn, worker: DeviceWorker): void {
   const { eviction, idleUnloadMs } = turn.settings.pools;
   const { backend } = worker;
-  if (eviction === 'manual' || !backend || worker.used > 0) return;
+  if (eviction === 'manual' || !backend || worker.used > 0 || worker.record.workerPool !== undefined) return;
   if (turn.now - Math.max(lastUse(worker), worker.record.at) < idleUnloadMs) return;
   if (backend.lanes.some((lane) => lane.size > 0) || isExpected(turn, worker.record.modelRef)) return;
   stop(turn, worker, { is: 'idle' });

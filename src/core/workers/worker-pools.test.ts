@@ -1,0 +1,283 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
+import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { causeText } from '../../model/causes.ts';
+import { OrchdError } from '../../model/errors.ts';
+import type { WorkerPoolRecord, WorkerPoolSpec } from '../../model/worker-pool-record.ts';
+import { dueWorkers } from '../engine/due.ts';
+import type { PoolSettings } from '../settings.ts';
+import type { WorkerPoolOrder } from './worker-pools.ts';
+
+const HOUR = 3_600_000;
+
+class Kit extends PoolKit {
+  constructor(settings: Partial<PoolSettings> = {}) {
+    super({ idleUnloadMs: 1000, ...settings });
+  }
+
+  order(id: string, order: WorkerPoolOrder): WorkerPoolRecord | OrchdError {
+    return this.step({ type: 'worker-pool', id, order, by: 'op' }).reply as WorkerPoolRecord | OrchdError;
+  }
+
+  create(id: string, spec: Partial<WorkerPoolSpec> = {}): WorkerPoolRecord | OrchdError {
+    const all: WorkerPoolSpec = {
+      provisioner: 'managers',
+      agent: undefined,
+      model: 'm',
+      adapter: undefined,
+      variant: undefined,
+      desired: 2,
+      holdMs: 0,
+      metadata: undefined,
+      ...spec,
+    };
+    return this.order(id, { is: 'create', spec: all });
+  }
+
+  row(id: string): string {
+    const { status, spawned } = this.engine.state.tables.worker_pool.get(id) ?? {};
+    return `${status} ${spawned}`;
+  }
+
+  tick(ms = 1000): void {
+    this.pass(ms);
+  }
+}
+
+const codeOf = (reply: unknown): string => (reply instanceof OrchdError ? reply.code : 'taken');
+
+const begin = (kit: Kit, id: string): void => {
+  if (kit.job(id).open?.state === 'intended') kit.accept(id);
+};
+
+describe('a worker pool', () => {
+  test('has as many workers as it is told, and keeps them while they are idle', () => {
+    const kit = new Kit();
+    kit.pool('p', [24, 24]);
+    kit.model('m');
+    kit.create('w', { desired: 3 });
+    assert.equal(kit.row('w'), 'starting 0');
+    kit.obey();
+    assert.deepEqual([kit.row('w'), kit.workers()], ['running 3', ['m running', 'm running', 'm running']]);
+    kit.tick(HOUR);
+    assert.deepEqual([kit.obey(), kit.row('w')], [[], 'running 3']);
+  });
+
+  test('its row is written before its workers are ordered', () => {
+    const kit = new Kit();
+    kit.pool('p', [24]);
+    kit.model('m');
+    kit.create('w');
+    const kinds = kit.log.map(({ change }) => change.kind);
+    assert.ok(kinds.includes('worker') && kinds.indexOf('worker_pool') < kinds.indexOf('worker'));
+  });
+
+  test('a worker that dies is replaced', () => {
+    const kit = new Kit();
+    kit.pool('p', [24]);
+    kit.model('m');
+    kit.create('w');
+    kit.obey();
+    const [[id]] = kit.engine.state.workers.keptFor('w') as [[string]];
+    kit.dies('p', id);
+    assert.equal(kit.row('w'), 'starting 1');
+    assert.deepEqual([kit.obey(), kit.row('w')], [['start m'], 'running 2']);
+  });
+
+  test('takes over a worker that demand has started, and gives up what is too many', () => {
+    const kit = new Kit();
+    kit.pool('p', [40]);
+    kit.model('m');
+    kit.ask('a', 'm');
+    kit.obey();
+    kit.create('w', { desired: 3 });
+    assert.deepEqual([kit.obey(), kit.row('w')], [['start m', 'start m'], 'running 3']);
+    begin(kit, 'a');
+    kit.order('w', { is: 'change', desired: 1 });
+    assert.deepEqual(kit.obey(), ['stop m', 'stop m']);
+    assert.deepEqual([kit.row('w'), kit.state('a')], ['running 1', 'running'], 'the busy one stays');
+  });
+
+  test('is not evicted for another model, and evicts idle workers that nobody keeps', () => {
+    const kit = new Kit({ idleUnloadMs: HOUR, minResidentMs: 0 });
+    kit.pool('p', [24]);
+    kit.model('m');
+    kit.model('n', { vramBytes: 20 * GB });
+    kit.ask('a', 'n');
+    kit.obey();
+    begin(kit, 'a');
+    kit.create('w');
+    assert.deepEqual(kit.obey(), [], 'a busy worker stays');
+    kit.end('a', SUCCESS);
+    kit.tick();
+    assert.deepEqual([kit.obey(), kit.row('w')], [['stop n', 'start m', 'start m'], 'running 2']);
+    kit.ask('b', 'n');
+    kit.tick(HOUR);
+    assert.deepEqual([kit.obey(), kit.state('b')], [[], 'queued']);
+  });
+
+  test('is filled again by the brain that comes next', () => {
+    const kit = new Kit();
+    kit.pool('p', [40]);
+    kit.model('m');
+    kit.create('w', { desired: 3 });
+    kit.obey();
+    const [[id]] = kit.engine.state.workers.keptFor('w') as [[string]];
+    const next = kit.reborn(new Kit()) as Kit;
+    next.pools.get('p')?.workers.delete(id);
+    next.report('p');
+    assert.deepEqual([next.obey(), next.row('w')], [['start m'], 'running 3']);
+  });
+
+  test('waits while the gate of GPU memory is closed, and while its model cannot be started', () => {
+    const kit = new Kit({ startTries: 1, startCooldownMs: 5000 });
+    kit.pool('p', [40]);
+    const ref = kit.model('m');
+    kit.broken.add(ref);
+    kit.create('w');
+    kit.obey();
+    kit.tick();
+    assert.deepEqual([kit.obey(), kit.row('w')], [[], 'starting 0'], 'it rests after failed starts');
+    kit.broken.delete(ref);
+    kit.tick(6000);
+    assert.deepEqual([kit.obey(), kit.row('w')], [['start m', 'start m'], 'running 2']);
+  });
+});
+
+describe('a worker pool that is drained', () => {
+  const busy = (): Kit => {
+    const kit = new Kit();
+    kit.pool('p', [40]);
+    kit.model('m');
+    kit.create('w');
+    kit.obey();
+    kit.ask('a', 'm');
+    begin(kit, 'a');
+    return kit;
+  };
+
+  test('gets no new jobs, lets those that run finish, and is stopped then', () => {
+    const kit = busy();
+    kit.order('w', { is: 'drain', graceMs: HOUR });
+    assert.deepEqual(kit.obey().sort(), ['drain m', 'stop m']);
+    assert.deepEqual([kit.row('w'), kit.state('a')], ['draining 1', 'running']);
+    assert.equal(codeOf(kit.order('w', { is: 'change', desired: 5 })), 'ILLEGAL_STATE');
+    kit.end('a', SUCCESS);
+    kit.tick();
+    kit.obey();
+    kit.tick();
+    assert.deepEqual([kit.row('w'), kit.state('a')], ['stopped 0', 'succeeded']);
+  });
+
+  test('after its grace time the rest is stopped, and not before', () => {
+    const kit = busy();
+    kit.order('w', { is: 'drain', graceMs: 60_000 });
+    kit.obey();
+    kit.tick(59_000);
+    assert.deepEqual([kit.obey(), kit.row('w')], [[], 'draining 1']);
+    kit.tick(2000);
+    assert.deepEqual(kit.obey(), ['stop m']);
+    kit.tick();
+    assert.equal(kit.row('w'), 'stopped 0');
+  });
+
+  test('its workers are no longer kept for it when it is created again', () => {
+    const kit = busy();
+    assert.equal(codeOf(kit.create('w', { desired: 9 })), 'ILLEGAL_STATE');
+    kit.order('w', { is: 'drain', graceMs: 0 });
+    kit.tick();
+    kit.obey();
+    kit.tick();
+    assert.equal(codeOf(kit.create('w', { desired: 1 })), 'taken');
+    kit.obey();
+    assert.equal(kit.row('w'), 'running 1');
+  });
+
+  test('an evicted one stops its workers at once, and keeps its row until it is deleted', () => {
+    const kit = busy();
+    assert.equal(codeOf(kit.step({ type: 'delete-worker-pool', id: 'w' }).reply), 'ILLEGAL_STATE');
+    kit.order('w', { is: 'evict' });
+    assert.deepEqual([kit.obey(), kit.row('w')], [['stop m', 'stop m'], 'evicted 0']);
+    assert.deepEqual([kit.workers(), kit.state('a')], [[], 'queued'], 'the job that was lost is tried again');
+    kit.step({ type: 'delete-worker-pool', id: 'w' });
+    assert.equal(codeOf(kit.order('w', { is: 'heartbeat', spawned: 1 })), 'NOT_FOUND');
+  });
+
+  test('the time for which it is held counts from its last work', () => {
+    const kit = new Kit();
+    kit.pool('p', [40]);
+    kit.model('m');
+    kit.create('w', { holdMs: 600_000 });
+    kit.obey();
+    kit.tick(500_000);
+    kit.ask('a', 'm');
+    begin(kit, 'a');
+    kit.tick(500_000);
+    kit.end('a', SUCCESS);
+    kit.tick(599_000);
+    assert.equal(kit.row('w'), 'running 2');
+    kit.tick(2000);
+    kit.obey();
+    kit.tick();
+    assert.equal(kit.row('w'), 'stopped 0');
+    const causes = kit.log.flatMap(({ change }) =>
+      change.kind === 'worker_pool' ? [causeText(change.cause)] : [],
+    );
+    assert.ok(causes.includes('drain:hold'), `${causes}`);
+  });
+});
+
+describe('a worker pool is refused', () => {
+  test('without a model, and with one that is unknown, retired or too large for any device', () => {
+    const kit = new Kit();
+    kit.pool('p', [24]);
+    kit.model('m');
+    kit.model('large', { vramBytes: 30 * GB });
+    kit.model('old');
+    kit.step({ type: 'model-state', id: 'old', state: 'retired' });
+    const codes = [undefined, 'none', 'old', 'large'].map((model) => codeOf(kit.create('w', { model })));
+    assert.deepEqual(codes, ['INVALID_PARAMS', 'MODEL_NOT_FOUND', 'ADMISSION_REJECT', 'INSUFFICIENT_VRAM']);
+    assert.equal(kit.engine.state.tables.worker_pool.size, 0);
+    assert.deepEqual(dueWorkers(kit.engine.state), []);
+  });
+
+  test('if another one has its name; the same request again gets the same answer', () => {
+    const kit = new Kit();
+    kit.pool('p', [24]);
+    kit.model('m');
+    const first = kit.create('w');
+    assert.deepEqual([kit.create('w'), codeOf(kit.create('w', { desired: 9 }))], [first, 'ILLEGAL_STATE']);
+  });
+});
+
+describe('a worker pool whose workers are started by a program outside', () => {
+  test('is starting until that says that all run; heartbeats that bring nothing new are not written', () => {
+    const kit = new Kit();
+    kit.create('w', { provisioner: 'external', model: undefined });
+    kit.order('w', { is: 'heartbeat', spawned: 1 });
+    assert.equal(kit.row('w'), 'starting 1');
+    kit.order('w', { is: 'heartbeat', spawned: 2 });
+    assert.equal(kit.row('w'), 'running 2');
+    const before = kit.log.length;
+    kit.order('w', { is: 'heartbeat', spawned: 2 });
+    assert.equal(kit.log.length, before);
+    kit.tick(61_000);
+    kit.order('w', { is: 'heartbeat', spawned: 2 });
+    assert.equal(kit.log.length, before + 1);
+    kit.order('w', { is: 'drain', graceMs: undefined });
+    kit.tick(HOUR);
+    assert.equal(kit.row('w'), 'draining 2');
+    kit.order('w', { is: 'heartbeat', spawned: 0 });
+    kit.tick();
+    assert.equal(kit.row('w'), 'stopped 0');
+  });
+
+  test('a pool of pool managers takes no heartbeats', () => {
+    const kit = new Kit();
+    kit.pool('p', [24]);
+    kit.model('m');
+    kit.create('w');
+    assert.equal(codeOf(kit.order('w', { is: 'heartbeat', spawned: 7 })), 'ILLEGAL_STATE');
+  });
+});
