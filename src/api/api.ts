@@ -42,6 +42,7 @@ import { sessionRoutes } from './sessions.ts';
 import { statusRoute } from './status.ts';
 import { jobCommandRoutes, taskRoutes } from './tasks.ts';
 import { usageRoutes } from './usage.ts';
+import { workerPoolRoutes } from './worker-pools.ts';
 
 export interface ApiOptions extends MetaOptions {
   readonly env: Env;
@@ -99,8 +100,7 @@ export function apiRoutes(orchestrator: Orchestrator, options: ApiOptions): read
     ...scheduleRoutes(orchestrator),
     ...governanceRoutes(orchestrator),
     ...controlRoutes(orchestrator, options.reloading),
-    ...poolRoutes(orchestrator),
-    scalingRoute(orchestrator),
+    ...[...poolRoutes(orchestrator), ...workerPoolRoutes(orchestrator, newId), scalingRoute(orchestrator)],
     ...consumerRoutes(orchestrator, () => env.random.hex(CONSUMER_ID_BYTES)),
     ...catalogRoutes(orchestrator, { env, heartbeatMs, verifyPolicy: options.verifyPolicy }),
     ...openAiRoutes({

@@ -31,6 +31,7 @@ import { routeView } from './route-view.ts';
 import type { SessionArchive } from './session-archive.ts';
 import { SessionCommands } from './session-commands.ts';
 import { leaseView, modelView } from './views.ts';
+import { WorkerPoolCommands } from './worker-pools.ts';
 
 class CatalogCommands extends Commands {
   async register(model: ModelRegistration): Promise<ModelView> {
@@ -55,6 +56,13 @@ class CatalogCommands extends Commands {
 }
 
 class PoolCommands extends Commands {
+  readonly workerPools: WorkerPoolCommands;
+
+  constructor(loop: Loop, engine: Engine, mayAct: () => boolean) {
+    super(loop, engine);
+    this.workerPools = new WorkerPoolCommands(loop, engine, mayAct);
+  }
+
   async command(id: string, order: PoolOrder, by: string): Promise<void> {
     await this.order({ type: 'pool-order', id, order, by });
   }
@@ -170,7 +178,7 @@ export const commandsOf = ({ loop, engine, clock, env, mayAct, ...parts }: Comma
   leases: new LeaseCommands(loop, engine, clock, env.random, mayAct),
   catalog: new CatalogCommands(loop, engine),
   sessions: new SessionCommands({ loop, engine, ...parts }),
-  pools: new PoolCommands(loop, engine),
+  pools: new PoolCommands(loop, engine, mayAct),
   limits: new LimitCommands(loop, engine),
   prices: new PriceCommands(loop, engine),
   moduleMarks: new ModuleMarks(loop, engine),

@@ -3,7 +3,12 @@ import { deleteWorkerPool, orderWorkerPool, type WorkerPoolOrder } from '../work
 import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
 export type WorkerPoolEvent =
-  | { readonly type: 'worker-pool'; readonly id: string; readonly order: WorkerPoolOrder; readonly by: string }
+  | {
+      readonly type: 'worker-pool';
+      readonly id: string;
+      readonly order: WorkerPoolOrder;
+      readonly by: string;
+    }
   | { readonly type: 'delete-worker-pool'; readonly id: string };
 
 export const workerPools = {

@@ -12,7 +12,7 @@ import type { ModelRecord } from '../../model/records.ts';
 import { isKept, type WorkerPoolRecord } from '../../model/worker-pool-record.ts';
 import { workerBackend } from '../ports/pools.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
-import type { Turn } from '../turn.ts';
+import type { EngineView, Turn } from '../turn.ts';
 import { planEviction } from './evict.ts';
 import { drainOrStop } from './operator-commands.ts';
 import { start, stop } from './plan.ts';
@@ -153,3 +153,25 @@ function endDrain(turn: Turn, id: string, record: WorkerPoolRecord): void {
 /** No consumer of the pool is there any more, and the program that starts them says the same. */
 const isEmpty = ({ state }: Turn, id: string, { spawned }: WorkerPoolRecord): boolean =>
   spawned === 0 && state.consumers.ofPool(id).every((consumer) => consumer.state === 'silent');
+
+/** Why a pool has fewer workers than wished; undefined where it has enough, or nothing is known. */
+export function problemOf(
+  { state }: Pick<EngineView, 'state'>,
+  id: string,
+  record: WorkerPoolRecord,
+): string | undefined {
+  if (record.status !== 'starting') return undefined;
+  if (record.provisioner === 'external') {
+    return record.heartbeatAt === undefined
+      ? 'no program that starts its workers has reported yet'
+      : undefined;
+  }
+  const model = record.serves === undefined ? undefined : state.catalog.get(record.serves);
+  if (model?.state !== 'active') return `its model "${record.serves}" is not active`;
+  const failed = state.pools.failedStarts.get(model.ref);
+  if (failed) return `a worker has failed to start: ${failed.error.message}`;
+  if (!state.pools.isAnyUp()) return 'no pool manager answers';
+  if (state.gates.memory) return 'the gate of GPU memory is closed';
+  const isStarting = state.workers.keptFor(id).some(([, worker]) => worker.state === 'starting');
+  return isStarting ? undefined : 'no device has room for another worker';
+}

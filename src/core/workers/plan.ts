@@ -275,7 +275,15 @@ export function start(
 ): void {
   const { ref: modelRef, vramBytes, vramGuessed, slots, contextLength } = model;
   const where = { pool: room.pool.report.id, device: room.device.id };
-  const fields = { ...where, modelRef, vramBytes, vramGuessed, slots, contextLength, ...(workerPool !== undefined && { workerPool }) };
+  const fields = {
+    ...where,
+    modelRef,
+    vramBytes,
+    vramGuessed,
+    slots,
+    contextLength,
+    ...(workerPool !== undefined && { workerPool }),
+  };
   turn.put('worker', newId(turn), orderWorker(fields, turn.now, why, tries), { is: 'start', why });
   room.changed();
 }

@@ -16,7 +16,7 @@ class Kit extends PoolKit {
     super({ idleUnloadMs: 1000, ...settings });
   }
 
-  order(id: string, order: WorkerPoolOrder): WorkerPoolRecord | OrchdError {
+  command(id: string, order: WorkerPoolOrder): WorkerPoolRecord | OrchdError {
     return this.step({ type: 'worker-pool', id, order, by: 'op' }).reply as WorkerPoolRecord | OrchdError;
   }
 
@@ -32,7 +32,11 @@ class Kit extends PoolKit {
       metadata: undefined,
       ...spec,
     };
-    return this.order(id, { is: 'create', spec: all });
+    return this.command(id, { is: 'create', spec: all });
+  }
+
+  firstOf(id: string): string {
+    return this.engine.state.workers.keptFor(id)[0]?.[0] ?? '';
   }
 
   row(id: string): string {
@@ -79,7 +83,7 @@ describe('a worker pool', () => {
     kit.model('m');
     kit.create('w');
     kit.obey();
-    const [[id]] = kit.engine.state.workers.keptFor('w') as [[string]];
+    const id = kit.firstOf('w');
     kit.dies('p', id);
     assert.equal(kit.row('w'), 'starting 1');
     assert.deepEqual([kit.obey(), kit.row('w')], [['start m'], 'running 2']);
@@ -94,7 +98,7 @@ describe('a worker pool', () => {
     kit.create('w', { desired: 3 });
     assert.deepEqual([kit.obey(), kit.row('w')], [['start m', 'start m'], 'running 3']);
     begin(kit, 'a');
-    kit.order('w', { is: 'change', desired: 1 });
+    kit.command('w', { is: 'change', desired: 1 });
     assert.deepEqual(kit.obey(), ['stop m', 'stop m']);
     assert.deepEqual([kit.row('w'), kit.state('a')], ['running 1', 'running'], 'the busy one stays');
   });
@@ -123,8 +127,9 @@ describe('a worker pool', () => {
     kit.model('m');
     kit.create('w', { desired: 3 });
     kit.obey();
-    const [[id]] = kit.engine.state.workers.keptFor('w') as [[string]];
-    const next = kit.reborn(new Kit()) as Kit;
+    const id = kit.firstOf('w');
+    const next = new Kit();
+    kit.reborn(next);
     next.pools.get('p')?.workers.delete(id);
     next.report('p');
     assert.deepEqual([next.obey(), next.row('w')], [['start m'], 'running 3']);
@@ -159,10 +164,10 @@ describe('a worker pool that is drained', () => {
 
   test('gets no new jobs, lets those that run finish, and is stopped then', () => {
     const kit = busy();
-    kit.order('w', { is: 'drain', graceMs: HOUR });
+    kit.command('w', { is: 'drain', graceMs: HOUR });
     assert.deepEqual(kit.obey().sort(), ['drain m', 'stop m']);
     assert.deepEqual([kit.row('w'), kit.state('a')], ['draining 1', 'running']);
-    assert.equal(codeOf(kit.order('w', { is: 'change', desired: 5 })), 'ILLEGAL_STATE');
+    assert.equal(codeOf(kit.command('w', { is: 'change', desired: 5 })), 'ILLEGAL_STATE');
     kit.end('a', SUCCESS);
     kit.tick();
     kit.obey();
@@ -172,7 +177,7 @@ describe('a worker pool that is drained', () => {
 
   test('after its grace time the rest is stopped, and not before', () => {
     const kit = busy();
-    kit.order('w', { is: 'drain', graceMs: 60_000 });
+    kit.command('w', { is: 'drain', graceMs: 60_000 });
     kit.obey();
     kit.tick(59_000);
     assert.deepEqual([kit.obey(), kit.row('w')], [[], 'draining 1']);
@@ -185,7 +190,7 @@ describe('a worker pool that is drained', () => {
   test('its workers are no longer kept for it when it is created again', () => {
     const kit = busy();
     assert.equal(codeOf(kit.create('w', { desired: 9 })), 'ILLEGAL_STATE');
-    kit.order('w', { is: 'drain', graceMs: 0 });
+    kit.command('w', { is: 'drain', graceMs: 0 });
     kit.tick();
     kit.obey();
     kit.tick();
@@ -197,11 +202,11 @@ describe('a worker pool that is drained', () => {
   test('an evicted one stops its workers at once, and keeps its row until it is deleted', () => {
     const kit = busy();
     assert.equal(codeOf(kit.step({ type: 'delete-worker-pool', id: 'w' }).reply), 'ILLEGAL_STATE');
-    kit.order('w', { is: 'evict' });
+    kit.command('w', { is: 'evict' });
     assert.deepEqual([kit.obey(), kit.row('w')], [['stop m', 'stop m'], 'evicted 0']);
     assert.deepEqual([kit.workers(), kit.state('a')], [[], 'queued'], 'the job that was lost is tried again');
     kit.step({ type: 'delete-worker-pool', id: 'w' });
-    assert.equal(codeOf(kit.order('w', { is: 'heartbeat', spawned: 1 })), 'NOT_FOUND');
+    assert.equal(codeOf(kit.command('w', { is: 'heartbeat', spawned: 1 })), 'NOT_FOUND');
   });
 
   test('the time for which it is held counts from its last work', () => {
@@ -255,20 +260,20 @@ describe('a worker pool whose workers are started by a program outside', () => {
   test('is starting until that says that all run; heartbeats that bring nothing new are not written', () => {
     const kit = new Kit();
     kit.create('w', { provisioner: 'external', model: undefined });
-    kit.order('w', { is: 'heartbeat', spawned: 1 });
+    kit.command('w', { is: 'heartbeat', spawned: 1 });
     assert.equal(kit.row('w'), 'starting 1');
-    kit.order('w', { is: 'heartbeat', spawned: 2 });
+    kit.command('w', { is: 'heartbeat', spawned: 2 });
     assert.equal(kit.row('w'), 'running 2');
     const before = kit.log.length;
-    kit.order('w', { is: 'heartbeat', spawned: 2 });
+    kit.command('w', { is: 'heartbeat', spawned: 2 });
     assert.equal(kit.log.length, before);
     kit.tick(61_000);
-    kit.order('w', { is: 'heartbeat', spawned: 2 });
+    kit.command('w', { is: 'heartbeat', spawned: 2 });
     assert.equal(kit.log.length, before + 1);
-    kit.order('w', { is: 'drain', graceMs: undefined });
+    kit.command('w', { is: 'drain', graceMs: undefined });
     kit.tick(HOUR);
     assert.equal(kit.row('w'), 'draining 2');
-    kit.order('w', { is: 'heartbeat', spawned: 0 });
+    kit.command('w', { is: 'heartbeat', spawned: 0 });
     kit.tick();
     assert.equal(kit.row('w'), 'stopped 0');
   });
@@ -278,6 +283,6 @@ describe('a worker pool whose workers are started by a program outside', () => {
     kit.pool('p', [24]);
     kit.model('m');
     kit.create('w');
-    assert.equal(codeOf(kit.order('w', { is: 'heartbeat', spawned: 7 })), 'ILLEGAL_STATE');
+    assert.equal(codeOf(kit.command('w', { is: 'heartbeat', spawned: 7 })), 'ILLEGAL_STATE');
   });
 });

@@ -130,10 +130,7 @@ function change(
 }
 
 const over = (id: string, { status }: WorkerPoolRecord): OrchdError =>
-  new OrchdError(
-    'ILLEGAL_STATE',
-    `the worker pool "${id}" is ${status}: once it has ended, create it again`,
-  );
+  new OrchdError('ILLEGAL_STATE', `the worker pool "${id}" is ${status}: once it has ended, create it again`);
 
 function heartbeat(turn: Turn, id: string, spawned: number): WorkerPoolRecord {
   const known = workerPoolOf(turn, id);
@@ -196,7 +193,10 @@ export function drainIfOver(turn: Turn, pool: string, name: string): void {
 export function deleteWorkerPool(turn: Turn, id: string): void {
   const known = workerPoolOf(turn, id);
   if (isKept(known) || known.status === 'draining')
-    throw new OrchdError('ILLEGAL_STATE', `the worker pool "${id}" is ${known.status}: drain or evict it first`);
+    throw new OrchdError(
+      'ILLEGAL_STATE',
+      `the worker pool "${id}" is ${known.status}: drain or evict it first`,
+    );
   turn.put('worker_pool', id, null, 'deleted');
 }
 

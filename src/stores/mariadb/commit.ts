@@ -38,6 +38,14 @@ const PUT_LEASE = `INSERT INTO orchestrator_leases
   (token, agent_name, gpu_index, mode, expires_at, last_heartbeat, metadata, record)
   VALUES (?, ?, ?, ?, FROM_UNIXTIME(? / 1000), FROM_UNIXTIME(? / 1000), ?, ?)
   ON DUPLICATE KEY UPDATE ${replaced(['agent_name', 'gpu_index', 'mode', 'expires_at', 'last_heartbeat', 'metadata', 'record'])}`;
+const POOL_COLUMNS = [
+  ...['pool_id', 'agent_name', 'model_id', 'adapter', 'desired_workers', 'spawned_workers'],
+  ...['started_at', 'last_heartbeat', 'status', 'hold_seconds', 'metadata'],
+];
+const PUT_WORKER_POOL = `INSERT INTO worker_pools (${list(POOL_COLUMNS)})
+  VALUES (?, ?, ?, ?, ?, ?, FROM_UNIXTIME(? / 1000), FROM_UNIXTIME(? / 1000), ?, ?, ?)
+  ON DUPLICATE KEY UPDATE ${replaced(POOL_COLUMNS.slice(1))}`;
+const DROP_WORKER_POOL = 'DELETE FROM worker_pools WHERE pool_id = ?';
 const PUT_RECORD = `INSERT INTO orchestrator_records (kind, id, record) VALUES (?, ?, ?)
   ON DUPLICATE KEY UPDATE record = VALUES(record)`;
 const DROP_RECORD = 'DELETE FROM orchestrator_records WHERE kind = ? AND id = ?';
@@ -113,6 +121,7 @@ function writeImages(sql: Sql, images: Images): Promise<void>[] {
     writeAttempts(sql, images),
     ...putOrDrop(sql, images.failures, PUT_FAILURE, DROP_FAILURE),
     ...putOrDrop(sql, images.leases, PUT_LEASE, DROP_LEASE),
+    ...putOrDrop(sql, images.workerPools, PUT_WORKER_POOL, DROP_WORKER_POOL),
     ...writeKept(sql, images),
   ];
 }

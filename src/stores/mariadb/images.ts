@@ -6,7 +6,7 @@ import { isKept } from '../../model/kept-attempts.ts';
 import { keptBody } from '../../model/kept-body.ts';
 import { type AskRecord, type Change, type JobRecord, smallRecordName } from '../../model/records.ts';
 import { type BodyName, bodiesOf } from './blobs.ts';
-import { askValues, attemptValues, jobValues, leaseValues, textOf } from './rows.ts';
+import { askValues, attemptValues, jobValues, leaseValues, textOf, workerPoolValues } from './rows.ts';
 import type { Value } from './sql.ts';
 
 /** Changes that become durable together. */
@@ -69,6 +69,8 @@ export class Images {
   readonly droppedAttempts: Value[][] = [];
   readonly failures = new Map<string, Values>();
   readonly leases = new Map<string, Values>();
+  /** Rows for readers, beside the records. */
+  readonly workerPools = new Map<string, Values>();
   /** Records of orchestrator_records; a record without a text is removed. */
   readonly kept = new Map<string, { kind: string; id: string; text: string | undefined }>();
   brain: string | null = null;
@@ -106,6 +108,8 @@ export class Images {
         this.leases.set(id, change.after && leaseValues(id, change.after, numbered.text));
         return;
       default:
+        if (change.kind === 'worker_pool')
+          this.workerPools.set(id, change.after && workerPoolValues(id, change.after));
         this.kept.set(smallRecordName(change.kind, id), {
           kind: change.kind,
           id,

@@ -7,6 +7,7 @@ import { FRESH_JOB } from '../../model/moves.ts';
 import type { AskRecord, AttemptRecord, Change, JobRecord, LeaseRecord } from '../../model/records.ts';
 import { isOpen, isTerminal, type JobState } from '../../model/states.ts';
 import { upcast } from '../../model/upcast.ts';
+import type { WorkerPoolRecord } from '../../model/worker-pool-record.ts';
 import { tagText } from '../tag-text.ts';
 import { rowOf } from './blobs.ts';
 import { CHARS } from './schema.ts';
@@ -115,6 +116,25 @@ export function leaseValues(token: string, lease: LeaseRecord, text: string): Va
     heartbeatAt,
     JSON.stringify({ fence, min_memory_mb: minMemoryMb }),
     text,
+  ];
+}
+
+/** The row of a worker pool, for people and programs: a brain reads its record, which holds the same. */
+export function workerPoolValues(id: string, pool: WorkerPoolRecord): Value[] {
+  const { provisioner, variant, serves, by, metadata } = pool;
+  const nameOf = (text: string | undefined): string | null => (text === undefined ? null : cut(text));
+  return [
+    id,
+    nameOf(pool.agent),
+    nameOf(pool.model),
+    nameOf(pool.adapter),
+    pool.desired,
+    pool.spawned,
+    pool.startedAt,
+    pool.heartbeatAt ?? null,
+    pool.status,
+    Math.round(pool.holdMs / 1000),
+    JSON.stringify({ ...metadata, provisioner, variant, serves, by }),
   ];
 }
 
