@@ -16,7 +16,7 @@ interface FakePool {
   readonly devices: Map<number, number>;
   readonly workers: Map<string, ReportedWorker>;
   /** Of each device, by other programs. */
-  readonly usedBytes: number;
+  usedBytes: number;
   registry: string;
   version: number;
 }
@@ -89,6 +89,7 @@ export class PoolKit extends EngineKit {
       return {
         id: device,
         totalBytes: total,
+        allocatedBytes: allocated,
         availableBytes: total - allocated - pool.usedBytes,
         ok: true,
         reason: undefined,
