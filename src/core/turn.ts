@@ -111,11 +111,15 @@ export class Turn implements EngineView {
 
   #put(change: Change): JobEntry | undefined {
     this.changes.push(change);
-    // The memory that a lease held may be what a worker waits for.
-    if (change.kind === 'lease' && !change.after) this.state.pools.changed = true;
+    if (change.kind === 'lease' && !change.after) this.#leaseEnds(change.id);
     const entry = this.state.apply(change, this.now);
     if (entry) this.touched.add(entry);
     return entry;
+  }
+
+  #leaseEnds(id: string): void {
+    const lease = this.state.leases.get(id)?.record;
+    if (lease) this.state.pools.leaseEnded(lease);
   }
 
   noteEnd(end: EndFact): void {

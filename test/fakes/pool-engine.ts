@@ -17,6 +17,8 @@ interface FakePool {
   readonly workers: Map<string, ReportedWorker>;
   /** Of each device, by other programs. */
   usedBytes: number;
+  /** What holders of leases use of each device. */
+  readonly heldBytes: Map<number, number>;
   registry: string;
   version: number;
 }
@@ -66,6 +68,7 @@ export class PoolKit extends EngineKit {
       devices: new Map(devicesGb.map((size, at) => [at, size * GB])),
       workers: new Map(),
       usedBytes: (where.usedGb ?? 0) * GB,
+      heldBytes: new Map(),
       registry: `memory of ${id}`,
       version: 1,
     });
@@ -90,7 +93,7 @@ export class PoolKit extends EngineKit {
         id: device,
         totalBytes: total,
         allocatedBytes: allocated,
-        availableBytes: total - allocated - pool.usedBytes,
+        availableBytes: total - allocated - pool.usedBytes - (pool.heldBytes.get(device) ?? 0),
         ok: true,
         reason: undefined,
       };

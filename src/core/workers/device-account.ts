@@ -32,7 +32,10 @@ export function unusedBytes(leases: readonly LeaseRecord[], device: PoolDevice):
   return Math.max(0, leasedBytes(leases) - used);
 }
 
-/** What others use on the device now, as a new lease records it. */
+/**
+ * What others use on the device now, as a new lease records it. `leases`: those on the device, and those that have ended
+ * since it was measured.
+ */
 export function othersBytes(leases: readonly LeaseRecord[], device: PoolDevice): number {
   const foreign = foreignBytes(device);
   if (leases.length === 0) return foreign;

@@ -135,6 +135,18 @@ describe('the account of a device', () => {
     assert.equal(next.place(next.grant(2)), 'cpu');
   });
 
+  test('what a holder used that has just ended is not taken for the use of others', () => {
+    const kit = new Kit();
+    kit.pool('p', [24]);
+    const first = kit.grant(10);
+    kit.othersUse('p', 10);
+    kit.release(first);
+    kit.grant(5);
+    kit.othersUse('p', 0);
+    kit.othersUse('p', 5);
+    assert.equal(kit.place(kit.grant(18)), 'p#0', 'five are held and used, nineteen are left');
+  });
+
   test('a lease stays on a device that vanishes, and counts when it returns', () => {
     const kit = new Kit();
     kit.pool('p', [24]);

@@ -1,6 +1,7 @@
 /** Chooses the device of a lease: one of the configuration, or one of a pool, whose memory is accounted with its workers'. */
 import { type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
 import { OrchdError } from '../../model/errors.ts';
+import type { LeaseRecord } from '../../model/lease-record.ts';
 import { deviceFor, grantForAttempt, type LeaseDeviceChoice, type LeaseRequest } from '../admission/lease.ts';
 import { isWithinShare } from '../admission/share.ts';
 import type { JobEntry } from '../state/job-entry.ts';
@@ -41,10 +42,13 @@ function findDevice(turn: Turn, wish: Wish): LeaseDeviceChoice | undefined {
     room && {
       pool: room.pool.report.id,
       gpuIndex: room.device.id,
-      othersBytes: othersBytes(room.leases, room.device),
+      othersBytes: othersBytes([...room.leases, ...endedOn(room)], room.device),
     }
   );
 }
+
+const endedOn = ({ pool, device }: DeviceRoom): LeaseRecord[] =>
+  pool.endedLeases.filter(({ gpuIndex }) => gpuIndex === device.id);
 
 const isMeant = ({ pool, device }: DeviceRoom, { pool: name, gpuIndex }: Wish): boolean =>
   (name === undefined || pool.report.id === name) && (gpuIndex === undefined || device.id === gpuIndex);
