@@ -25,6 +25,8 @@ export interface ErasuresParts extends ExecutorErasureParts {
 export class Erasures {
   readonly #parts: ErasuresParts;
   readonly #executors: ExecutorErasure;
+  /** Deletes a session; set by session-commands.ts. */
+  deleteSession: (owner: KeyOwner) => Promise<void> = async () => undefined;
   /** Resolved when the deletion is over, by the id of its record. */
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
 
@@ -59,7 +61,7 @@ export class Erasures {
     return waiting.promise;
   }
 
-  #run(id: string, { tenant, session, n }: ErasureRecord): void {
+  #run(id: string, { tenant, session, n, othersSince }: ErasureRecord): void {
     const { engine, runner, loop, bodies, sessionArchive } = this.#parts;
     const { erasure } = engine.state.tables;
     runner.run(
@@ -69,6 +71,7 @@ export class Erasures {
         attempt: async () => {
           await bodies.erase({ tenant, session });
           await sessionArchive.dropErased(tenant, session);
+          if (othersSince !== undefined) await this.#deleteBegun({ tenant, session }, othersSince);
           await this.#executors.erase({ tenant, session });
           await loop.ask({ type: 'erased', id, n });
           return true;
@@ -76,6 +79,13 @@ export class Erasures {
       },
       () => this.#ended(id),
     );
+  }
+
+  /** What was said in the session has been passed on to those that its runs have begun in the background. */
+  async #deleteBegun(owner: KeyOwner, since: number): Promise<void> {
+    const { tenant } = owner;
+    for (const session of await this.#parts.sessionArchive.begunBy(owner, since))
+      await this.deleteSession({ tenant, session });
   }
 
   /** Goes on with a deletion of the same session that came meanwhile, if there is one. */
