@@ -14,6 +14,9 @@ import { ExecutorErasure, type ExecutorErasureParts } from './executor-erasure.t
 import type { Loop } from './loop.ts';
 import type { SessionArchive } from './session-archive.ts';
 
+/** Sessions that are deleted at once with their origin: each may wait for executors that do not answer. */
+const AT_ONCE = 100;
+
 export interface ErasuresParts extends ExecutorErasureParts {
   readonly engine: Engine;
   readonly loop: Loop;
@@ -84,8 +87,11 @@ export class Erasures {
   /** What was said in the session has been passed on to those that its runs have begun in the background. */
   async #deleteBegun(owner: KeyOwner, since: number): Promise<void> {
     const { tenant } = owner;
-    for (const session of await this.#parts.sessionArchive.begunBy(owner, since))
-      await this.deleteSession({ tenant, session });
+    const begun = await this.#parts.sessionArchive.begunBy(owner, since);
+    for (let from = 0; from < begun.length; from += AT_ONCE) {
+      const some = begun.slice(from, from + AT_ONCE);
+      await Promise.all(some.map((session) => this.deleteSession({ tenant, session })));
+    }
   }
 
   /** Goes on with a deletion of the same session that came meanwhile, if there is one. */
