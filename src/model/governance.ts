@@ -129,6 +129,14 @@ export interface GovernanceRecord {
   readonly violations: number;
   /** The last ones, the latest last. */
   readonly last: readonly Violation[];
+  /** Trees in which a critical rule was broken, and of which some jobs are still to be cancelled. */
+  readonly stopping?: readonly StoppedTree[];
+}
+
+export interface StoppedTree {
+  /** The uid of the job at the top, which may have left memory. */
+  readonly root: string;
+  readonly rule: string;
 }
 
 /** Violations that the record keeps; the audit has them all. */

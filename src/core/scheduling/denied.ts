@@ -13,6 +13,8 @@ export type Denial = Exclude<Verdict, { is: 'allow' }>;
 export const deniedError = ({ is, message }: Denial): OrchdError =>
   new OrchdError(is === 'deny' ? 'GOVERNANCE_DENIED' : 'APPROVAL_REQUIRED', message);
 
+export const isCritical = (denial: Denial): boolean => denial.is === 'deny' && denial.isCritical;
+
 interface JudgedJob {
   readonly id: string;
   readonly tenant: string;
@@ -26,14 +28,13 @@ export function noteVerdict(turn: Turn, job: JudgedJob, verdict: Denial): void {
   const { isShadow } = turn.state.governance.gate;
   if (verdict.is === 'approve' && !isShadow) return;
   const { id, tenant, tool, root } = job;
-  const isCritical = verdict.is === 'deny' && verdict.isCritical;
   const violation: Violation = {
     at: turn.now,
     job: id,
     tenant,
     rule: verdict.rule,
     ...(tool !== undefined && { tool }),
-    isCritical,
+    isCritical: isCritical(verdict),
     isShadow,
   };
   turn.noteEnd({ is: 'violation', violation, root, why: verdict.message });
