@@ -102,6 +102,8 @@ export interface GovernancePolicy {
   readonly rules: readonly GovernanceRule[];
   /** The categories of tools that an agent, and every agent below it, may call; an agent that is not listed may call all. */
   readonly rights: readonly AgentRights[];
+  /** The agents that there are: what is below any other has no rights to calls. Not checked where it is absent. */
+  readonly agents?: readonly string[] | undefined;
 }
 
 /** The id of the only record of kind `governance`. */

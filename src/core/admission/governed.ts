@@ -23,7 +23,7 @@ import { uidOf } from '../../model/records.ts';
 import { cancel } from '../attempts/operator-commands.ts';
 import { takeBack } from '../attempts/progress.ts';
 import { deniedError, noteVerdict } from '../scheduling/denied.ts';
-import { judgeJob } from '../state/governed-job.ts';
+import { isOpenTo, judgeJob } from '../state/governed-job.ts';
 import type { State } from '../state/state.ts';
 import type { Turn } from '../turn.ts';
 import { limitMode } from './quota.ts';
@@ -33,7 +33,7 @@ import type { Submission } from './submission.ts';
 /** Throws GOVERNANCE_DENIED or APPROVAL_REQUIRED for a job that may not be admitted in the present mode. */
 export function checkGovernance(turn: Turn, submission: Submission): void {
   const { governance } = turn.state;
-  if (governance.isOpen) return;
+  if (isOpenTo(turn.state, submission.spec)) return;
   const ancestors = ancestorsOf(turn, submission);
   const { tenant, id, spec, route } = submission;
   const verdict = judgeJob(turn.state, { tenant, spec, ancestors, route }, spec.model);

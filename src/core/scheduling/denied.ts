@@ -42,8 +42,7 @@ export function noteVerdict(turn: Turn, job: JudgedJob, verdict: Denial): void {
 
 /** What forbids the job to start now. Where the rules are not in force, its admission has noted it. */
 export function whyDenied({ state }: EngineView, entry: JobEntry): Denial | undefined {
-  const { isOpen, gate } = state.governance;
-  if (isOpen || gate.isShadow) return undefined;
+  if (state.governance.gate.isShadow) return undefined;
   const verdict = judgeJob(state, entry.ask, modelOf(entry));
   return verdict.is === 'allow' ? undefined : verdict;
 }
