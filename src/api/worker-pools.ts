@@ -17,9 +17,6 @@ const NO_POOL = 'No such worker pool';
 const POOL = { description: 'The pool, and durable', body: WorkerPoolView };
 const ORDERED = { description: 'Ordered, and durable', body: WorkerPoolView };
 
-/** Read at each call: a node that does not lead has none. */
-const poolsOf = ({ pools }: Orchestrator): Orchestrator['pools']['workerPools'] => pools.workerPools;
-
 export const workerPoolRoutes = (orchestrator: Orchestrator, newId: () => string): readonly Route[] => [
   ...readRoutes(orchestrator),
   ...sizeRoutes(orchestrator, newId),
@@ -27,7 +24,7 @@ export const workerPoolRoutes = (orchestrator: Orchestrator, newId: () => string
   ...endRoutes(orchestrator),
 ];
 
-const readRoutes = (orchestrator: Orchestrator): readonly Route[] => [
+const readRoutes = ({ pools }: Orchestrator): readonly Route[] => [
   route({
     operationId: 'listWorkerPools',
     tag: 'pools',
@@ -37,7 +34,7 @@ const readRoutes = (orchestrator: Orchestrator): readonly Route[] => [
     scope: 'global',
     summary: 'The worker pools, with how many workers each should have and has',
     answers: { 200: { description: 'The pools', body: WorkerPoolList } },
-    handle: async () => ({ status: 200, body: { pools: [...(await poolsOf(orchestrator).list())] } }),
+    handle: async () => ({ status: 200, body: { pools: [...(await pools.workerPools.list())] } }),
   }),
   route({
     operationId: 'getWorkerPool',
@@ -48,11 +45,11 @@ const readRoutes = (orchestrator: Orchestrator): readonly Route[] => [
     scope: 'global',
     summary: 'One worker pool',
     answers: { 200: { description: 'The pool', body: WorkerPoolView }, 404: NO_POOL },
-    handle: async (call) => ({ status: 200, body: await poolsOf(orchestrator).get(idOf(call)) }),
+    handle: async (call) => ({ status: 200, body: await pools.workerPools.get(idOf(call)) }),
   }),
 ];
 
-const sizeRoutes = (orchestrator: Orchestrator, newId: () => string): readonly Route[] => [
+const sizeRoutes = ({ pools }: Orchestrator, newId: () => string): readonly Route[] => [
   route({
     operationId: 'createWorkerPool',
     tag: 'pools',
@@ -74,7 +71,7 @@ const sizeRoutes = (orchestrator: Orchestrator, newId: () => string): readonly R
         : body,
     handle: async ({ body, identity }) => ({
       status: 201,
-      body: await poolsOf(orchestrator).create(body.pool_id ?? newId(), body, identity.name),
+      body: await pools.workerPools.create(body.pool_id ?? newId(), body, identity.name),
     }),
   }),
   route({
@@ -91,15 +88,12 @@ const sizeRoutes = (orchestrator: Orchestrator, newId: () => string): readonly R
       const { desired_workers: desired, hold_seconds: hold } = call.body;
       const holdMs = hold === undefined ? undefined : hold * 1000;
       const order = { is: 'change', desired, holdMs } as const;
-      return {
-        status: 200,
-        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
-      };
+      return { status: 200, body: await pools.workerPools.command(idOf(call), order, call.identity.name) };
     },
   }),
 ];
 
-const heartbeatRoute = (orchestrator: Orchestrator): Route =>
+const heartbeatRoute = ({ pools }: Orchestrator): Route =>
   route({
     operationId: 'workerPoolHeartbeat',
     tag: 'pools',
@@ -117,14 +111,11 @@ const heartbeatRoute = (orchestrator: Orchestrator): Route =>
     repeatable: ({ body }) => body,
     handle: async (call) => {
       const order = { is: 'heartbeat', spawned: call.body.spawned_workers } as const;
-      return {
-        status: 200,
-        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
-      };
+      return { status: 200, body: await pools.workerPools.command(idOf(call), order, call.identity.name) };
     },
   });
 
-const endRoutes = (orchestrator: Orchestrator): readonly Route[] => [
+const endRoutes = ({ pools }: Orchestrator): readonly Route[] => [
   route({
     operationId: 'drainWorkerPool',
     tag: 'pools',
@@ -139,10 +130,7 @@ const endRoutes = (orchestrator: Orchestrator): readonly Route[] => [
     handle: async (call) => {
       const grace = call.body.grace_seconds;
       const order = { is: 'drain', graceMs: grace === undefined ? undefined : grace * 1000 } as const;
-      return {
-        status: 202,
-        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
-      };
+      return { status: 202, body: await pools.workerPools.command(idOf(call), order, call.identity.name) };
     },
   }),
   route({
@@ -157,7 +145,7 @@ const endRoutes = (orchestrator: Orchestrator): readonly Route[] => [
     repeatable: () => undefined,
     handle: async (call) => ({
       status: 202,
-      body: await poolsOf(orchestrator).command(idOf(call), { is: 'evict' }, call.identity.name),
+      body: await pools.workerPools.command(idOf(call), { is: 'evict' }, call.identity.name),
     }),
   }),
   route({
@@ -175,7 +163,7 @@ const endRoutes = (orchestrator: Orchestrator): readonly Route[] => [
     },
     repeatable: () => undefined,
     handle: async (call) => {
-      await poolsOf(orchestrator).delete(idOf(call));
+      await pools.workerPools.delete(idOf(call));
       return { status: 200, body: { deleted: true, pool_id: idOf(call) } };
     },
   }),

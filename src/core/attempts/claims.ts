@@ -130,7 +130,7 @@ function goesOn(turn: Turn, entry: JobEntry, attempt: AttemptRecord): JobEntry {
   return entry;
 }
 
-const isHolder = ({ holder }: AttemptRecord, { pool, name, fence }: ConsumerRecord): boolean =>
+export const isHolder = ({ holder }: AttemptRecord, { pool, name, fence }: ConsumerRecord): boolean =>
   holder?.consumer === consumerId(pool, name) && holder.fence === fence;
 
 /** The end of an attempt, as its consumer reports it; `returned`: it has not begun. */
@@ -138,7 +138,8 @@ export type ConsumerOutcome = Outcome | { readonly ok: 'returned' };
 
 export interface ConsumerResult {
   readonly token: string;
-  readonly outcome: ConsumerOutcome;
+  /** Undefined where the consumer did not hold the attempt when its result arrived. */
+  readonly outcome: ConsumerOutcome | undefined;
   /** The attempt as the history has it, if its job is not in memory any more. */
   readonly ended?: AttemptRecord | undefined;
 }
@@ -149,7 +150,7 @@ export type ResultAnswer = true | OrchdError;
 export function recordResult(turn: Turn, consumer: ConsumerRecord, result: ConsumerResult): ResultAnswer {
   const { token, outcome } = result;
   const entry = turn.state.open.get(token);
-  if (entry?.open && isHolder(entry.open, consumer)) {
+  if (outcome && entry?.open && isHolder(entry.open, consumer)) {
     if (outcome.ok === 'returned') takeBack(turn, entry, 'returned');
     else endAttempt(turn, entry, outcome);
     return true;

@@ -1,5 +1,5 @@
 /** The requests of consumers. Each is answered once what it has changed is durable. */
-import type { ConsumerResult } from '../../core/attempts/claims.ts';
+import { type ConsumerResult, isHolder } from '../../core/attempts/claims.ts';
 import type { Engine } from '../../core/engine/engine.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
@@ -31,7 +31,7 @@ import { whenDurable } from '../when-durable.ts';
 import { claimedJobText } from './claimed-job.ts';
 import type { EventLog } from './event-log.ts';
 import type { Hints } from './hints.ts';
-import { NOT_READ, outcomeOf, type ReportedResult } from './reported.ts';
+import { outcomeOf, type ReportedResult } from './reported.ts';
 
 const DEFAULT_TTL_MS = 15_000;
 /** A consumer sends this many heartbeats in the time after which it would fall silent. */
@@ -159,12 +159,14 @@ export class Consumers extends Commands {
 
   /** Only what is durable is told to followers: a consumer knows of an attempt after its claim was answered. */
   async takeEvents(consumer: string, { events }: ConsumerEvents): Promise<EventsTaken> {
-    return { lost: [...this.#parts.events.take(this.#known(consumer), events)] };
+    const lost = this.#parts.events.take(this.#known(consumer), events);
+    crashpoint('events:before-answer');
+    return { lost: [...lost] };
   }
 
   async results(consumer: string, { results }: ConsumerResults): Promise<ResultsRecorded> {
-    this.#known(consumer);
-    const reported = await Promise.all(results.map((result) => this.#reported(result)));
+    const holder = this.#known(consumer);
+    const reported = await Promise.all(results.map((result) => this.#reported(holder, result)));
     const answers = await this.order({ type: 'results', consumer, results: reported });
     crashpoint('results:before-answer');
     return {
@@ -177,11 +179,13 @@ export class Consumers extends Commands {
     };
   }
 
-  async #reported(result: ReportedResult): Promise<ConsumerResult> {
+  /** The body of a result that will be refused is not stored: it would stay behind. */
+  async #reported(consumer: ConsumerRecord, result: ReportedResult): Promise<ConsumerResult> {
     const { token } = result;
     const entry = this.engine.state.open.get(token);
-    if (entry) return { token, outcome: await outcomeOf(result, entry.ask, this.#parts.outcomes) };
-    return { token, outcome: NOT_READ, ended: await this.#ended(token) };
+    if (!entry?.open) return { token, outcome: undefined, ended: await this.#ended(token) };
+    if (!isHolder(entry.open, consumer)) return { token, outcome: undefined };
+    return { token, outcome: await outcomeOf(result, entry.ask, this.#parts.outcomes) };
   }
 
   /** The attempt of a job that has left memory: the consumer may have lost the answer to its result. */
