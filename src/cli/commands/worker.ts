@@ -82,7 +82,7 @@ const options = {
   'upstream-command': {
     type: 'string',
     value: 'JSON',
-    help: 'for openai: the command of the server, a JSON array with {port}, {model}, {variant}, {slots}, {context}',
+    help: 'for openai: the command of the server, a JSON array with {port}, {model}, {slots}, {context}',
   },
   paid: {
     type: 'string',
