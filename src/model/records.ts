@@ -219,6 +219,8 @@ export interface ModelRecord {
   /** The exact reference, with revision and file pinned; see model-ref.ts. */
   readonly ref: string;
   readonly aliases: readonly string[];
+  /** The model from which a worker pool has made it, by an adapter or a variant; absent if an operator registered it. */
+  readonly base?: string | undefined;
   readonly sizeBytes: number;
   /** The device memory that a worker with this model takes. */
   readonly vramBytes: number;

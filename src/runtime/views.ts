@@ -23,6 +23,7 @@ export const modelView = (model: ModelRecord): ModelView => ({
   name: model.name,
   model_ref: model.ref,
   aliases: model.aliases,
+  base: model.base ?? null,
   size_bytes: model.sizeBytes,
   vram_bytes: model.vramBytes,
   context_length: model.contextLength,

@@ -5,7 +5,7 @@ import { isCpu } from '../../model/policy.ts';
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import type { PoolDevice } from '../ports/pools.ts';
 import { workerBackend } from '../ports/pools.ts';
-import type { BackendEntry } from '../queue/fleet.ts';
+import type { BackendEntry, Fleet } from '../queue/fleet.ts';
 import type { Need } from '../queue/lane.ts';
 import type { PoolEntry } from '../state/pools.ts';
 import type { EngineView } from '../turn.ts';
@@ -139,15 +139,12 @@ export class Survey {
     if (known) return known;
     const rooms = this.all().filter(
       ({ pool, device }) =>
-        device.totalBytes >= vramBytes && hasLabels(pool, labels) && this.#isForUse(pool, labels),
+        device.totalBytes >= vramBytes &&
+        hasLabels(pool, labels) &&
+        isForUse(this.#view.queue.fleet, pool, labels),
     );
     if (!labels) this.#found.set(vramBytes, rooms);
     return rooms;
-  }
-
-  /** Pools without a GPU may be kept for jobs that ask for them. */
-  #isForUse({ report }: PoolEntry, labels: Need['labels']): boolean {
-    return !this.#view.queue.fleet.keepsCpu || !isCpu(report.labels) || isCpu(labels);
   }
 
   all(): readonly DeviceRoom[] {
@@ -167,6 +164,13 @@ export class Survey {
     return rooms;
   }
 }
+
+/** Whether jobs with these labels may use the pool: pools without a GPU may be kept for jobs that ask for them. */
+export const isForUse = (
+  { keepsCpu }: Pick<Fleet, 'keepsCpu'>,
+  { report }: PoolEntry,
+  labels: Need['labels'],
+): boolean => !keepsCpu || !isCpu(report.labels) || isCpu(labels);
 
 export function hasLabels(pool: PoolEntry, labels: Need['labels']): boolean {
   return !labels || Object.entries(labels).every(([name, value]) => labelOf(pool, name) === value);
