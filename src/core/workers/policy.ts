@@ -102,5 +102,4 @@ const refuse = (field: string, message: string): OrchdError =>
 /** Every job is in one of these scopes. */
 const EVERYONE: ReadonlySet<string> = new Set(['global', 'tenant:*', 'agent:*', 'token:*']);
 
-const stopsAll = ({ scope, running, concurrency }: LimitSpec): boolean =>
-  EVERYONE.has(scope) && (running === 0 || concurrency === 0);
+const stopsAll = ({ scope, running }: LimitSpec): boolean => EVERYONE.has(scope) && running === 0;
