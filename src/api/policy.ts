@@ -67,13 +67,19 @@ export const policyRoutes = ({ policy, pools }: Orchestrator): readonly Route[] 
     path: '/control/evict_pool',
     role: 'admin',
     scope: 'global',
-    summary: 'Stop all workers of a pool; busy ones finish their jobs first. The pool itself goes on',
+    summary:
+      'Stop all workers of a worker pool at once, which ends it, or those of the pool of a pool manager when they have finished their jobs, which goes on',
     body: EvictPool,
-    answers: { 202: { description: 'Ordered, and durable', body: PoolEvicted }, 404: 'No such pool' },
+    answers: {
+      202: { description: 'Ordered, and durable', body: PoolEvicted },
+      400: 'Both have this name: say which in `kind`',
+      404: 'No such pool',
+      409: 'The worker pool is over',
+    },
     repeatable: ({ body }) => body,
-    handle: async ({ body: { pool_id }, identity }) => ({
+    handle: async ({ body: { pool_id, kind }, identity }) => ({
       status: 202,
-      body: { pool_id, workers: [...(await pools.evictAll(pool_id, identity.name))] },
+      body: { pool_id, workers: [...(await pools.evictAll(pool_id, kind, identity.name))] },
     }),
   }),
 ];

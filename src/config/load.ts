@@ -15,6 +15,7 @@ import { governanceIssues } from './governance-issues.ts';
 import { failOnIssues, type Issue, type PlacedIssue } from './issues.ts';
 import { CONFIG_LEAVES, isSection, valueAt } from './leaves.ts';
 import { NO_FILE, type Parsed, parseConfig } from './parse.ts';
+import { poolsIssues } from './pools-issues.ts';
 import { type ResolvedConfig, resolveConfig } from './resolve.ts';
 import type { RawConfig } from './schema.ts';
 import { validateConfig } from './validate.ts';
@@ -84,6 +85,7 @@ const contradictions = (config: RawConfig, origins: ReadonlyMap<string, string>)
   ...gatewayIssues(config, origins),
   ...governanceIssues(config.governance),
   ...gatesIssues(config.gates),
+  ...poolsIssues(config.pools),
 ];
 
 /** Seats without a prefix are those of one gateway: its own with the seats, or the one at pool.url. */

@@ -164,6 +164,8 @@ const poolsOf = ({ pools, sessions }: RawConfig) => ({
   minResidentMs: toMs(pools.min_resident_sec),
   drainAfterMs: toMs(pools.drain_after_sec),
   maxWorkersPerModel: pools.max_workers_per_model,
+  minWarmWorkersPerPool: pools.min_warm_workers_per_pool,
+  maxTotalWorkers: pools.max_total_workers,
   scaleUpWaitMs: toMs(pools.scale_up_wait_sec),
   prewarm: pools.prewarm,
   verifyPolicy: pools.verify_policy,

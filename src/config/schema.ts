@@ -187,6 +187,8 @@ export const ConfigSchema = section({
     min_resident_sec: keepSec(10),
     drain_after_sec: keepSec(30),
     max_workers_per_model: integer(64, 1, 10_000),
+    min_warm_workers_per_pool: integer(0, 0, 10_000),
+    max_total_workers: integer(100_000, 1, 100_000),
     scale_up_wait_sec: waitSec(10),
     prewarm: Type.Boolean({ default: true }),
     verify_policy: choice(['warn', 'block'], 'warn'),

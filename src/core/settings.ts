@@ -94,6 +94,10 @@ export interface PoolSettings {
   /** How long a job waits for a model without a worker before a busy worker of another model is drained for it. */
   readonly drainAfterMs: number;
   readonly maxWorkersPerModel: number;
+  /** So many workers a worker pool has at least, also when it has had no work for its time to be held. */
+  readonly minWarmWorkersPerPool: number;
+  /** Nothing is started while so many workers are there. */
+  readonly maxTotalWorkers: number;
   /** Another worker of a model is started when the expected wait of its jobs is longer than this. */
   readonly scaleUpWaitMs: number;
   readonly prewarm: boolean;
@@ -115,6 +119,8 @@ export const POOL_DEFAULTS: PoolSettings = {
   minResidentMs: 10_000,
   drainAfterMs: 30_000,
   maxWorkersPerModel: 64,
+  minWarmWorkersPerPool: 0,
+  maxTotalWorkers: 100_000,
   scaleUpWaitMs: 10_000,
   prewarm: true,
   verifyPolicy: 'warn',
@@ -123,7 +129,8 @@ export const POOL_DEFAULTS: PoolSettings = {
 
 /** The settings with the values that operators have set in place of those of the configuration. */
 export function settingsWith(configured: EngineSettings, values: PolicyValues): EngineSettings {
-  const { gates, idleUnloadMs, maxWorkersPerModel, scaleUpWaitMs } = values;
+  const { gates, idleUnloadMs, maxWorkersPerModel, minWarmWorkersPerPool, maxTotalWorkers, scaleUpWaitMs } =
+    values;
   const { pools } = configured;
   return {
     ...configured,
@@ -132,6 +139,8 @@ export function settingsWith(configured: EngineSettings, values: PolicyValues): 
       ...pools,
       idleUnloadMs: idleUnloadMs ?? pools.idleUnloadMs,
       maxWorkersPerModel: maxWorkersPerModel ?? pools.maxWorkersPerModel,
+      minWarmWorkersPerPool: minWarmWorkersPerPool ?? pools.minWarmWorkersPerPool,
+      maxTotalWorkers: maxTotalWorkers ?? pools.maxTotalWorkers,
       scaleUpWaitMs: scaleUpWaitMs ?? pools.scaleUpWaitMs,
     },
   };

@@ -126,7 +126,7 @@ export type Cause =
 
 /** Why a worker was started, or why it is leaving. */
 export type WorkerReason =
-  | { readonly is: 'found' | 'demand' | 'load' | 'idle' | 'drained-by-manager' }
+  | { readonly is: 'found' | 'demand' | 'load' | 'idle' | 'too-many-workers' | 'drained-by-manager' }
   | { readonly is: 'prewarm'; readonly because: string }
   | { readonly is: 'failed'; readonly code: string }
   /** Evicted or drained to make room for the model `for`. */

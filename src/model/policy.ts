@@ -90,9 +90,17 @@ export interface PolicyValues {
   /** A worker that has been idle for this long is stopped. */
   readonly idleUnloadMs?: number | undefined;
   readonly maxWorkersPerModel?: number | undefined;
+  /** A worker pool has at least so many workers. */
+  readonly minWarmWorkersPerPool?: number | undefined;
+  /** No worker is started while so many are there. */
+  readonly maxTotalWorkers?: number | undefined;
   /** Another worker of a model is started when the expected wait of its jobs is longer than this. */
   readonly scaleUpWaitMs?: number | undefined;
 }
+
+/** Whose workers an operator evicts: those of a worker pool, or those of the pool of a pool manager. */
+export const EVICTED_KINDS = ['worker_pool', 'pool'] as const;
+export type EvictedKind = (typeof EVICTED_KINDS)[number];
 
 /** The id of the only record of kind `policy`. */
 export const POLICY_ID = 'policy';

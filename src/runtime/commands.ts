@@ -8,6 +8,7 @@ import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
 import type { RouteView } from '../model/http/routes.ts';
 import type { LimitSpec } from '../model/limit-records.ts';
+import type { EvictedKind } from '../model/policy.ts';
 import type { PriceSpec } from '../model/price.ts';
 import {
   DEFAULT_TENANT,
@@ -76,9 +77,9 @@ class PoolCommands extends Commands {
     return this.order({ type: 'evict', worker, by, isDead });
   }
 
-  /** Evicts all workers of the pool; returns their ids. */
-  evictAll(pool: string, by: string): Promise<readonly string[]> {
-    return this.order({ type: 'evict-pool', pool, by });
+  /** Evicts all workers of the pool, or of the worker pool; returns their ids. */
+  evictAll(pool: string, kind: EvictedKind | undefined, by: string): Promise<readonly string[]> {
+    return this.order({ type: 'evict-pool', pool, kind, by });
   }
 }
 

@@ -3,6 +3,7 @@ import { limitList, limitSpecs } from '../config/limits.ts';
 import { limitsOf } from '../core/admission/quota.ts';
 import type { Engine } from '../core/engine/engine.ts';
 import { LimitTable } from '../core/limits/limit.ts';
+import { settingsWith } from '../core/settings.ts';
 import { checkPolicy, policyOf } from '../core/workers/policy.ts';
 import { type PolicyPreview, previewPolicy } from '../core/workers/policy-preview.ts';
 import type { PolicyRequest, PolicyValuesView, PolicyView, WrittenGates } from '../model/http/policy.ts';
@@ -35,9 +36,9 @@ export class PolicyCommands extends Commands {
   async preview(request: PolicyRequest): Promise<PolicyView> {
     const values = valuesOf(request);
     const limits = request.limits && limitSpecs(request.limits);
-    checkPolicy(values, limits, request.force ?? false);
-    if (limits) new LimitTable(limits);
     const { configured } = this.engine;
+    checkPolicy(settingsWith(configured, values), limits, request.force ?? false);
+    if (limits) new LimitTable(limits);
     const found = previewPolicy(this.engine, configured, values, limits, this.#clock.now());
     return { ...(await this.view()), preview: previewView(found) };
   }
@@ -58,10 +59,13 @@ const toMs = (seconds: number | undefined): number | undefined =>
 
 function valuesOf(request: PolicyRequest): PolicyValues {
   const { gates, max_workers_per_model, idle_unload_sec, scale_up_wait_sec } = request;
+  const { min_warm_workers_per_pool: floor, max_total_workers: ceiling } = request;
   return {
     ...(gates && { gates: marksOf(gates) }),
     ...(idle_unload_sec !== undefined && { idleUnloadMs: toMs(idle_unload_sec) }),
     ...(max_workers_per_model !== undefined && { maxWorkersPerModel: max_workers_per_model }),
+    ...(floor !== undefined && { minWarmWorkersPerPool: floor }),
+    ...(ceiling !== undefined && { maxTotalWorkers: ceiling }),
     ...(scale_up_wait_sec !== undefined && { scaleUpWaitMs: toMs(scale_up_wait_sec) }),
   };
 }
@@ -98,10 +102,13 @@ function gatesView({ queueDepth, gpuMemory, agentWaiting }: GateSettings): Writt
 
 function valuesView(values: Omit<PolicyValues, 'gates'> & { readonly gates?: GateSettings | undefined }) {
   const { gates, idleUnloadMs, maxWorkersPerModel, scaleUpWaitMs } = values;
+  const { minWarmWorkersPerPool: floor, maxTotalWorkers: ceiling } = values;
   const view: PolicyValuesView = {
     ...(gates && { gates: gatesView(gates) }),
     ...(idleUnloadMs !== undefined && { idle_unload_sec: idleUnloadMs / 1000 }),
     ...(maxWorkersPerModel !== undefined && { max_workers_per_model: maxWorkersPerModel }),
+    ...(floor !== undefined && { min_warm_workers_per_pool: floor }),
+    ...(ceiling !== undefined && { max_total_workers: ceiling }),
     ...(scaleUpWaitMs !== undefined && { scale_up_wait_sec: scaleUpWaitMs / 1000 }),
   };
   return view;
@@ -112,11 +119,12 @@ function policyView(engine: Engine): PolicyView {
   const { by, why, at, values } = record;
   const { gates, pools } = engine.settings;
   const limits: readonly LimitSpec[] = limitsOf(engine, DEFAULT_TENANT);
-  const { idleUnloadMs, maxWorkersPerModel, scaleUpWaitMs } = pools;
+  const { idleUnloadMs, maxWorkersPerModel, minWarmWorkersPerPool, maxTotalWorkers, scaleUpWaitMs } = pools;
+  const sizes = { idleUnloadMs, maxWorkersPerModel, minWarmWorkersPerPool, maxTotalWorkers, scaleUpWaitMs };
   return {
     set: valuesView(values),
     ...{ by, why, at },
-    in_force: valuesView({ gates: gates ?? {}, idleUnloadMs, maxWorkersPerModel, scaleUpWaitMs }),
+    in_force: valuesView({ gates: gates ?? {}, ...sizes }),
     limits: limitList(limits),
     ...('before' in record && { before: beforeView(record.before) }),
   };
@@ -132,5 +140,11 @@ const previewView = (found: PolicyPreview): NonNullable<PolicyView['preview']> =
   closes_memory: found.closesMemory,
   agents: [...found.agents],
   idle_workers: [...found.idleWorkers],
+  excess_workers: [...found.excessWorkers],
+  worker_pools: found.workerPools.map(({ id, before, wished }) => ({
+    pool_id: id,
+    before,
+    wished_workers: wished,
+  })),
   scopes: [...found.scopes],
 });

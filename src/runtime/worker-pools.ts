@@ -1,7 +1,8 @@
 /** Worker pools: orders of operators and reports of programs that start workers; each resolves once it is durable. */
 import type { Engine } from '../core/engine/engine.ts';
+import { Wishes } from '../core/workers/ceiling.ts';
 import { problemOf } from '../core/workers/keep-pools.ts';
-import { type WorkerPoolOrder, wishedWorkers, workerPoolOf } from '../core/workers/worker-pools.ts';
+import { type WorkerPoolOrder, workerPoolOf } from '../core/workers/worker-pools.ts';
 import { OrchdError } from '../model/errors.ts';
 import type { WorkerPoolRequest, WorkerPoolView } from '../model/http/worker-pools.ts';
 import type { WorkerPoolRecord, WorkerPoolSpec } from '../model/worker-pool-record.ts';
@@ -35,19 +36,20 @@ export class WorkerPoolCommands extends Commands {
   }
 
   get(id: string): Promise<WorkerPoolView> {
-    return this.#durable(this.#view(id, workerPoolOf(this.engine, id)));
+    return this.#durable(this.#view(id, workerPoolOf(this.engine, id), new Wishes(this.engine)));
   }
 
   list(): Promise<readonly WorkerPoolView[]> {
     const rows = this.engine.state.tables.worker_pool.entries();
-    return this.#durable(Array.from(rows, ([id, record]) => this.#view(id, record)));
+    const wishes = new Wishes(this.engine);
+    return this.#durable(Array.from(rows, ([id, record]) => this.#view(id, record, wishes)));
   }
 
   #durable<T>(value: T): Promise<T> {
     return whenDurable({ engine: this.engine, loop: this.loop }, value);
   }
 
-  #view(id: string, record: WorkerPoolRecord): WorkerPoolView {
+  #view(id: string, record: WorkerPoolRecord, wishes: Wishes): WorkerPoolView {
     return {
       pool_id: id,
       agent_name: record.agent ?? null,
@@ -58,7 +60,7 @@ export class WorkerPoolCommands extends Commands {
       provisioner: record.provisioner,
       status: record.status,
       desired_workers: record.desired,
-      wished_workers: wishedWorkers(record),
+      wished_workers: wishes.of(id, record),
       spawned_workers: record.spawned,
       hold_seconds: Math.round(record.holdMs / 1000),
       started_at: record.startedAt,

@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
+import { migrate as migrateTables } from '../../src/stores/mariadb/tables.ts';
 import { type MigratableStore, migrateBetween } from '../../src/stores/migration/between.ts';
 import { copyFolder } from '../fakes/copy-folder.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
@@ -131,6 +132,38 @@ test('a folder that a brain has left by being killed is moved too', async () => 
   const moved = await lead(tablesOn(url));
   assert.deepEqual(await readAll(moved), all);
   await moved.close();
+});
+
+test('[NEWS-1] worker pools have their rows after a move, and rows that were left in the target are gone', async () => {
+  const path = folder();
+  const opened = await lead(journalOn(path));
+  const spec = { provisioner: 'external', agent: 'ann', desired: 3, holdMs: 60_000 } as const;
+  const none = { model: undefined, adapter: undefined, variant: undefined, metadata: undefined };
+  for (const id of ['one', 'two', 'gone'])
+    opened.step({ type: 'worker-pool', id, order: { is: 'create', spec: { ...spec, ...none } }, by: 'op' });
+  opened.step({ type: 'worker-pool', id: 'two', order: { is: 'heartbeat', spawned: 3 }, by: 'op' });
+  opened.step({ type: 'worker-pool', id: 'gone', order: { is: 'evict' }, by: 'op' });
+  opened.step({ type: 'delete-worker-pool', id: 'gone' });
+  await opened.settled();
+  await opened.close();
+  const url = await server.database();
+  const line = await connector(url)();
+  await migrateTables(line);
+  await line.run("INSERT INTO worker_pools (pool_id) VALUES ('left')");
+  await line.close();
+  await migrateBetween(realEnv(), journal(path), tables(url), () => undefined);
+  const columns = 'pool_id, agent_name, desired_workers, spawned_workers, status, hold_seconds';
+  const rows = await ask<Record<string, unknown>>(
+    url,
+    `SELECT ${columns} FROM worker_pools ORDER BY pool_id`,
+  );
+  assert.deepEqual(
+    rows.map((row) => Object.values(row)),
+    [
+      ['one', 'ann', 3, 0, 'starting', 60],
+      ['two', 'ann', 3, 3, 'running', 60],
+    ],
+  );
 });
 
 describe('refused in a sentence, with nothing changed', () => {

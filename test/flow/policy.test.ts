@@ -63,7 +63,7 @@ const STRICT = {
 
 describe('the policy', () => {
   onStores(
-    'is in force at once, survives a restart with who and why, and one call undoes it',
+    '[NEWS-8] is in force at once, survives a restart with who and why, and one call undoes it',
     LASTING,
     async (t, data) => {
       const site = new Site();
@@ -90,7 +90,7 @@ describe('the policy', () => {
     },
   );
 
-  onStores('a dry run says whom it would hit now, and changes nothing', LASTING, async (t, data) => {
+  onStores('[NEWS-8] a dry run says whom it would hit now, and changes nothing', LASTING, async (t, data) => {
     const site = new Site();
     await site.open(t, data);
     for (const agent of ['ann', 'ann', 'bob']) await site.submit(agent);
@@ -100,24 +100,30 @@ describe('the policy', () => {
     assert.deepEqual((await site.policy()).set, {});
   });
 
-  onStores('that contradicts itself or would stop everything is refused', LASTING, async (t, data) => {
-    const site = new Site();
-    await site.open(t, data);
-    const fieldOf = async (body: object): Promise<unknown> => {
-      const answer = await site.call<{ error: { field?: string } }>('PUT', '/control/policy', body);
-      return [answer.status, answer.body.error?.field];
-    };
-    const gates = { queue_depth: { close_above: 2, open_below: 3 } };
-    assert.deepEqual(await fieldOf({ gates, why: 'x' }), [400, 'gates.queue_depth.open_below']);
-    const limits = [{ scope: 'global', running: 0 }];
-    assert.deepEqual(await fieldOf({ limits, why: 'x' }), [400, 'force']);
-    const twice = [{ scope: 'global', running: 1 }, ...limits];
-    assert.deepEqual(await fieldOf({ limits: twice, force: true, why: 'x' }), [400, 'scope']);
-    assert.deepEqual((await site.policy()).by, 'start');
-    assert.deepEqual(await fieldOf({ limits, force: true, why: 'x' }), [200, undefined]);
-    const undo = await site.call('POST', '/control/policy/undo', { why: 'y' });
-    assert.equal(undo.status, 200);
-  });
+  onStores(
+    '[NEWS-8] that contradicts itself or would stop everything is refused',
+    LASTING,
+    async (t, data) => {
+      const site = new Site();
+      await site.open(t, data);
+      const fieldOf = async (body: object): Promise<unknown> => {
+        const answer = await site.call<{ error: { field?: string } }>('PUT', '/control/policy', body);
+        return [answer.status, answer.body.error?.field];
+      };
+      const gates = { queue_depth: { close_above: 2, open_below: 3 } };
+      assert.deepEqual(await fieldOf({ gates, why: 'x' }), [400, 'gates.queue_depth.open_below']);
+      const limits = [{ scope: 'global', running: 0 }];
+      assert.deepEqual(await fieldOf({ limits, why: 'x' }), [400, 'force']);
+      const everyone = [{ scope: 'agent:*', running: 0 }];
+      assert.deepEqual(await fieldOf({ limits: everyone, why: 'x' }), [400, 'force']);
+      const twice = [{ scope: 'global', running: 1 }, ...limits];
+      assert.deepEqual(await fieldOf({ limits: twice, force: true, why: 'x' }), [400, 'scope']);
+      assert.deepEqual((await site.policy()).by, 'start');
+      assert.deepEqual(await fieldOf({ limits, force: true, why: 'x' }), [200, undefined]);
+      const undo = await site.call('POST', '/control/policy/undo', { why: 'y' });
+      assert.equal(undo.status, 200);
+    },
+  );
 
   onStores('an undo does not overwrite limits that were set since', LASTING, async (t, data) => {
     const site = new Site();

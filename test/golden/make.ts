@@ -4,9 +4,9 @@
  *
  * v1 was written by an earlier form of this script. v2 was written by commit 6869aaa, v3 by commit 8c97ab9, each on both
  * stores from the same happenings; v4, in which a failed try has tokens, v5, which is about money, v6, which is about
- * waits and sessions, v7, in which sessions have threads, v8, which is about governance and what was added beside it, and v9,
- * which is about consumers, by the commits that added them. The script is kept to show what the data hold and how they came
- * to be. It compiles with later code, but it need not run on it any more.
+ * waits and sessions, v7, in which sessions have threads, v8, which is about governance and what was added beside it, v9,
+ * which is about consumers, and v10, which is about worker pools, by the commits that added them. The script is kept to show
+ * what the data hold and how they came to be. It compiles with later code, but it need not run on it any more.
  */
 import type { Backend } from '../../src/core/ports/backend.ts';
 import type { Store } from '../../src/core/ports/store.ts';
@@ -34,6 +34,7 @@ import { firstLife, type Stage, secondLife } from './maker/script.ts';
 import { StillWorld } from './maker/still-world.ts';
 import { firstTalks, secondTalks, THREAD_BEHAVIOURS, THREAD_SEATS } from './maker/threads.ts';
 import { firstWaits, secondWaits, waitingBackends } from './maker/waits.ts';
+import { firstPools, secondPools } from './maker/worker-pools.ts';
 
 const YEAR_MS = 365 * 24 * 3600_000;
 const FIRST_CONFIG = 'orchestrator: {queue_capacity: 2, queue_policy: drop-lru}';
@@ -100,6 +101,14 @@ const RECIPES: Readonly<Record<string, Recipe>> = {
     lives: [
       { config: '', happen: firstClaims },
       { config: '', happen: secondClaims },
+    ],
+    history: (path) => new SqliteHistory(path, 'write'),
+  },
+  v10: {
+    executors: () => [],
+    lives: [
+      { config: '', happen: firstPools },
+      { config: '', happen: secondPools },
     ],
     history: (path) => new SqliteHistory(path, 'write'),
   },
@@ -178,7 +187,7 @@ async function makeDatabase(file: string, recipe: Recipe): Promise<void> {
 }
 
 if (import.meta.main) {
-  const [version = 'v9', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
+  const [version = 'v10', folder = join(import.meta.dirname, version)] = process.argv.slice(2);
   const recipe = RECIPES[version];
   if (!recipe || existsSync(folder)) {
     console.error(recipe ? `${folder} exists; golden data are made once` : `nothing makes ${version}`);

@@ -1,4 +1,4 @@
-/** Opens copies of the golden data v2 to v4, on either store, as brains do that carry on with them; copies those of v5 to v8. */
+/** Opens copies of the golden data v2 to v4, on either store, as brains do that carry on with them; copies those of v5 to v10. */
 import type { Backend } from '../../src/core/ports/backend.ts';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -42,7 +42,7 @@ export async function newDatabase(): Promise<string> {
 export type GoldenVersion = 'v2' | 'v3' | 'v4';
 
 /** The golden data that exist for both stores. */
-type GoldenCopy = GoldenVersion | 'v5' | 'v6' | 'v7' | 'v8' | 'v9';
+type GoldenCopy = GoldenVersion | 'v5' | 'v6' | 'v7' | 'v8' | 'v9' | 'v10';
 
 export const goldenFolder = (version: GoldenCopy): string => join(import.meta.dirname, version);
 

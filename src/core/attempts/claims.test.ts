@@ -350,6 +350,24 @@ test('a consumer that drains finishes what it holds, and gets nothing new', () =
   assert.equal(kit.report('ann', 'a:1'), true);
 });
 
+test('a limit of a worker pool holds for the consumers that a program outside starts for it', () => {
+  const kit = new ConsumerKit({ limits: [{ scope: 'pool:p', running: 2 }] });
+  const spec = {
+    agent: undefined,
+    model: undefined,
+    adapter: undefined,
+    variant: undefined,
+    metadata: undefined,
+  };
+  const all = { ...spec, provisioner: 'external', desired: 2, holdMs: 0 } as const;
+  kit.step({ type: 'worker-pool', id: 'p', order: { is: 'create', spec: all }, by: 'op' });
+  kit.register('ann', { slots: 5 });
+  for (const id of ['a', 'b', 'c']) kit.submit(id);
+  assert.deepEqual(kit.published(), ['a:1', 'b:1']);
+  const why = explain(kit.engine.state, kit.job('c'));
+  assert.equal(why?.text, '"pool:p" runs as many jobs as it may: 2');
+});
+
 test('a limit of a pool holds for its consumers together, and a freed place goes to the next job', () => {
   const kit = new ConsumerKit({ limits: [{ scope: 'pool:consumers/p', running: 3 }] });
   for (const name of ['ann', 'bob']) kit.register(name);

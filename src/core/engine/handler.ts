@@ -31,6 +31,11 @@ export class EngineTurn extends Turn implements WorkerTurn {
     this.demands = context.demands;
   }
 
+  /** The settings of the configuration alone. */
+  get configured(): EngineSettings {
+    return this.#context.configured;
+  }
+
   /** The values of the policy are in force from here on, in this turn too. */
   adoptPolicy(): void {
     const values = this.state.tables.policy.get(POLICY_ID)?.values ?? {};

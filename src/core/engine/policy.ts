@@ -8,7 +8,7 @@ export type PolicyEvent =
 
 export const policy = {
   policy: needsDiskSpace((turn, { order }) => {
-    const record = setPolicy(turn, order);
+    const record = setPolicy(turn, order, turn.configured);
     turn.adoptPolicy();
     return record;
   }),

@@ -188,6 +188,10 @@ export class Gates {
     return this.#kinds.has('seat') ? this.find(scopes.seat(backend), now) : undefined;
   }
 
+  get limitsPools(): boolean {
+    return this.#kinds.has('pool');
+  }
+
   pool(name: string, now: number): Gate | undefined {
     return this.#kinds.has('pool') ? this.find(scopes.pool(name), now) : undefined;
   }

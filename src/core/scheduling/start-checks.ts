@@ -5,10 +5,10 @@ import type { GatedAsk } from '../limits/gates.ts';
 import { maySee, writtenScope } from '../limits/limit.ts';
 import type { EstimatedAsk } from '../money/bound.ts';
 import type { PricesView } from '../money/prices.ts';
-import type { BackendInfo } from '../ports/backend.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
 import type { WaitsFor } from '../queue/gate-lists.ts';
 import type { EngineView } from '../turn.ts';
+import { poolsOf, runningIn } from './pool-limits.ts';
 import { type Quote, quote } from './quote.ts';
 
 export interface StartView extends EngineView {
@@ -27,6 +27,8 @@ export class StartChecks {
   readonly #now: number;
   /** The last quote: the backend that is asked last is mostly the one that is chosen. */
   #quoted: { readonly backend: BackendEntry; readonly quote: Quote } | undefined;
+  /** The gates of pools that are full; undefined for those with room. Many backends are in the same pool. */
+  readonly #fullPools = new Map<string, Gate | undefined>();
   /** The gates of the job, the narrowest first; without those of seats and pools. */
   readonly gates: readonly Gate[];
 
@@ -84,21 +86,23 @@ export class StartChecks {
     return this.#view.queue.gates.seat(backend.info.name, this.#now);
   }
 
-  /** The gate of the backend's pool, if as many jobs run there as may. */
+  /** The gate of a pool of the backend in which as many jobs run as may. */
   #fullPool({ info }: BackendEntry): Gate | undefined {
-    const { gates, fleet } = this.#view.queue;
-    const pool = poolOf(info);
-    const gate = pool === undefined ? undefined : gates.pool(pool, this.#now);
+    if (!this.#view.queue.gates.limitsPools) return undefined;
+    for (const pool of poolsOf(this.#view.state, info)) {
+      const full = this.#fullPools.has(pool) ? this.#fullPools.get(pool) : this.#gateIfFull(pool);
+      this.#fullPools.set(pool, full);
+      if (full) return full;
+    }
+    return undefined;
+  }
+
+  #gateIfFull(pool: string): Gate | undefined {
+    const gate = this.#view.queue.gates.pool(pool, this.#now);
     if (gate?.limit.running === undefined) return undefined;
-    let used = 0;
-    for (const other of fleet.backends.values()) if (poolOf(other.info) === pool) used += other.used;
-    return used >= gate.limit.running ? gate : undefined;
+    return runningIn(this.#view, pool) >= gate.limit.running ? gate : undefined;
   }
 }
-
-/** The pool as limits name it: that of a worker by its id, one of consumers by the name of its backend, `consumers/NAME`. */
-const poolOf = ({ home, isPulled, name }: BackendInfo): string | undefined =>
-  home?.pool ?? (isPulled ? name : undefined);
 
 function unknownCost(is: 'unpriced' | 'unbounded', { info }: BackendEntry): ErrorInfo {
   if (is === 'unpriced') {

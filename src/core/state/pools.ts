@@ -63,6 +63,8 @@ export class Pools {
   readonly evictedAt = new Map<string, number>();
   /** When a worker pool last had work, by its id, as of the ticks of this life. */
   readonly poolsUsedAt = new Map<string, number>();
+  /** Worker pools without work for longer than they are held: they have no more workers than the policy keeps warm. */
+  readonly restingPools = new Set<string>();
   /** When the demand was last forecast. */
   forecastAt = 0;
   /** Set when something has changed that may let a waiting lane be served: the next plan() visits all of them. */
@@ -96,6 +98,12 @@ export class Pools {
     if (!entry) return;
     entry.endedLeases.push(lease);
     this.changed = true;
+  }
+
+  /** The worker pool begins anew, or is gone. */
+  forgetUse(workerPool: string): void {
+    this.poolsUsedAt.delete(workerPool);
+    this.restingPools.delete(workerPool);
   }
 
   /** Brain time was stepped: the rest of every wait stays as it was. */

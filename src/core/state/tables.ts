@@ -3,6 +3,7 @@
 import type { ModelRecord, SmallKind, SmallKinds, WorkerRecord } from '../../model/records.ts';
 import type { SessionRecord } from '../../model/session-record.ts';
 import type { WaitStateRecord } from '../../model/waiting.ts';
+import type { WorkerPoolRecord } from '../../model/worker-pool-record.ts';
 import { RecentIds } from './recent-ids.ts';
 
 export class Table<T> {
@@ -206,7 +207,27 @@ export class Index {
 
 const NONE: readonly string[] = [];
 
-export type Tables = { readonly [K in SmallKind]: Table<SmallKinds[K]> };
+/** The worker pools, with sums of those whose workers programs outside start. */
+export class WorkerPoolTable extends Table<WorkerPoolRecord> {
+  readonly outside = { pools: 0, desired: 0, spawned: 0 };
+
+  override set(id: string, record: WorkerPoolRecord | null): void {
+    this.#count(this.records.get(id), -1);
+    super.set(id, record);
+    this.#count(record ?? undefined, 1);
+  }
+
+  #count(record: WorkerPoolRecord | undefined, by: 1 | -1): void {
+    if (record?.provisioner !== 'external') return;
+    this.outside.pools += by;
+    this.outside.desired += by * record.desired;
+    this.outside.spawned += by * record.spawned;
+  }
+}
+
+export type Tables = { readonly [K in SmallKind]: Table<SmallKinds[K]> } & {
+  readonly worker_pool: WorkerPoolTable;
+};
 
 /** The kinds whose tables have indexes of their own. */
 type IndexedKind = 'model' | 'worker' | 'session' | 'batch' | 'wait_state' | 'consumer';
@@ -224,7 +245,7 @@ export const plainTables = (): Omit<Tables, IndexedKind> => ({
   module: new Table(),
   governance: new Table(),
   policy: new Table(),
-  worker_pool: new Table(),
+  worker_pool: new WorkerPoolTable(),
   mcp_pin: new Table(),
   mcp_task: new Table(),
 });

@@ -33,13 +33,30 @@ const COMING: EvictionPlan = { is: 'coming' };
 
 /** Decides which workers on one device to evict or drain to free needBytes. */
 export function planEviction(request: EvictionRequest, room: DeviceRoom, needBytes: number): EvictionPlan {
-  const { settings, now } = request;
+  const { settings } = request;
   const missing = needBytes - room.freeBytes - room.leavingBytes;
   if (missing <= 0) return COMING;
   if (settings.eviction === 'manual') return BY_HAND;
   // The usual case while all workers are busy; kept cheap, as it runs for every device and every waiting model.
   if (room.idleBytes < missing && !request.mayDrain) return IN_USE;
-  const here = room.workers;
+  return choose(request, room.workers, missing);
+}
+
+/** Decides which worker of these devices to evict or drain so that another may start although as many run as may. */
+export function planReplacement(request: EvictionRequest, rooms: readonly DeviceRoom[]): EvictionPlan {
+  if (rooms.some(({ leavingBytes }) => leavingBytes > 0)) return COMING;
+  if (request.settings.eviction === 'manual') return BY_HAND;
+  const useful = request.mayDrain ? rooms : rooms.filter(({ idleBytes }) => idleBytes > 0);
+  return choose(
+    request,
+    useful.flatMap(({ workers }) => workers),
+    1,
+  );
+}
+
+/** The workers to stop or drain, which have at least so many bytes. */
+function choose(request: EvictionRequest, here: readonly DeviceWorker[], missing: number): EvictionPlan {
+  const { settings, now } = request;
   const mayGo = (each: DeviceWorker): boolean =>
     mayLeave(each) && (!request.wasJustEvicted || mayBeEvicted(each, settings, now));
   const evicted = pick(here, mayGo, missing, settings.eviction, now);

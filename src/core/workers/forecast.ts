@@ -4,6 +4,7 @@ import type { AskRecord, ModelRecord } from '../../model/records.ts';
 import { workerBackend } from '../ports/pools.ts';
 import type { StartHints } from '../scheduling/predict.ts';
 import type { State } from '../state/state.ts';
+import { startsLeft } from './ceiling.ts';
 import { Demand, type DemandPattern } from './demand.ts';
 import { lastUse } from './evict.ts';
 import { start } from './plan.ts';
@@ -84,7 +85,7 @@ function prewarm(turn: WorkerTurn, model: ModelRecord, demand: Demand, survey: S
   const workers = workersOf(turn, model);
   if (workers.starting > 0) return;
   const { workers: wanted, reason } = sizeOf(turn, model, demand, workers);
-  if (wanted <= workers.running) return;
+  if (wanted <= workers.running || startsLeft(turn) <= 0) return;
   const rooms = survey.for({ labels: undefined, vramBytes: model.vramBytes });
   const room = roomiest(rooms, model.vramBytes, settings.pools.region);
   if (room) start(turn, model, room, { is: 'prewarm', because: reason }, (failed?.tries ?? 0) + 1);

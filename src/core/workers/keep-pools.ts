@@ -12,12 +12,13 @@ import type { ModelRecord } from '../../model/records.ts';
 import { isKept, type WorkerPoolRecord } from '../../model/worker-pool-record.ts';
 import { workerBackend } from '../ports/pools.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
-import type { EngineView, Turn } from '../turn.ts';
-import { planEviction } from './evict.ts';
+import type { Turn } from '../turn.ts';
+import { ceilingText, type SizeView, startsLeft, wishedWorkers } from './ceiling.ts';
+import { type EvictionRequest, planEviction, planReplacement } from './evict.ts';
 import { drainOrStop } from './operator-commands.ts';
-import { start, stop } from './plan.ts';
+import { ANY_WORKER, evict, start } from './plan.ts';
 import { type DeviceRoom, isLeaving, roomiest, Survey } from './room.ts';
-import { drainWorkerPool, stayingWorkers, stopWorkers, wishedWorkers, withSpawned } from './worker-pools.ts';
+import { drainWorkerPool, stayingWorkers, stopWorkers, withSpawned } from './worker-pools.ts';
 
 /** Where something has changed that may bring or cost a pool a worker. */
 export function keepWorkerPools(turn: Turn): void {
@@ -30,12 +31,12 @@ export function keepWorkerPools(turn: Turn): void {
 
 function keep(turn: Turn, id: string, record: WorkerPoolRecord, survey: Survey): void {
   const { workers, full, paused } = turn.state;
-  const excess = stayingWorkers(turn, id).length - wishedWorkers(record);
+  const excess = stayingWorkers(turn, id).length - wishedWorkers(turn, id, record);
   if (isKept(record) && excess > 0) giveUp(turn, id, excess);
   if (excess < 0 && !full && !paused) fill(turn, id, record, -excess, survey);
   const here = workers.keptFor(id);
   const spawned = here.filter(([, { state }]) => state === 'running' || state === 'draining').length;
-  const counted = withSpawned(record, spawned);
+  const counted = withSpawned(turn, id, record, spawned);
   const isOver = record.status === 'draining' && here.length === 0;
   const after = isOver ? { ...counted, status: 'stopped' as const } : counted;
   note(turn, id, record, after);
@@ -77,12 +78,15 @@ function fill(turn: Turn, id: string, record: WorkerPoolRecord, missing: number,
   const failed = pools.failedStarts.get(model.ref);
   const rooms = survey.for({ labels: undefined, vramBytes: model.vramBytes });
   const open = gates.memory ? rooms.filter(({ pool }) => isCpu(pool.report.labels)) : rooms;
-  for (; left > 0; left--) {
+  const isAtCeiling = (): boolean => startsLeft(turn) <= 0;
+  for (; left > 0 && !isAtCeiling(); left--) {
     const room = roomiest(open, model.vramBytes, turn.settings.pools.region, failed?.where);
     if (!room) break;
     start(turn, model, room, { is: 'worker-pool', pool: id }, (failed?.tries ?? 0) + 1, id);
   }
-  if (left > 0 && !gates.memory) makeRoom(turn, id, model, rooms);
+  if (left === 0) return;
+  if (isAtCeiling()) replaceIdle(turn, id, model, survey);
+  else if (!gates.memory) makeRoom(turn, id, model, rooms);
 }
 
 /** K2. */
@@ -100,20 +104,31 @@ function takeOver(turn: Turn, id: string, model: ModelRecord, missing: number): 
 
 /** K3. What is freed is used when the pool manager reports it. */
 function makeRoom(turn: Turn, id: string, model: ModelRecord, rooms: readonly DeviceRoom[]): void {
-  const request = { settings: turn.settings.pools, now: turn.now, mayDrain: false, wasJustEvicted: false };
   for (const room of rooms) {
-    const eviction = planEviction(request, room, model.vramBytes);
+    const eviction = planEviction(idleOnly(turn), room, model.vramBytes);
     if (eviction.is === 'coming') return;
     if (eviction.is !== 'evict') continue;
-    const policy = turn.settings.pools.eviction;
-    for (const victim of eviction.victims) {
-      turn.state.pools.evictedAt.set(victim.record.modelRef, turn.now);
-      stop(turn, victim, { is: 'evicted', policy, for: `${model.id} (worker pool ${id})` });
-    }
+    evict(turn, eviction, `${model.id} (worker pool ${id})`);
     room.changed();
     return;
   }
 }
+
+/** K3, while as many workers run as may. */
+function replaceIdle(turn: Turn, id: string, model: ModelRecord, survey: Survey): void {
+  const everywhere = survey.for(ANY_WORKER);
+  const eviction = planReplacement(idleOnly(turn), everywhere);
+  if (eviction.is !== 'evict') return;
+  evict(turn, eviction, `${model.id} (worker pool ${id})`);
+  for (const room of everywhere) room.changed();
+}
+
+const idleOnly = ({ settings, now }: Turn): EvictionRequest => ({
+  settings: settings.pools,
+  now,
+  mayDrain: false,
+  wasJustEvicted: false,
+});
 
 /** At a tick: pools whose time is over drain, and drained pools end. */
 export function tendWorkerPools(turn: Turn): void {
@@ -124,10 +139,14 @@ export function tendWorkerPools(turn: Turn): void {
 }
 
 function endHold(turn: Turn, id: string, record: WorkerPoolRecord): void {
-  const { poolsUsedAt } = turn.state.pools;
+  const { pools } = turn.state;
+  const { poolsUsedAt, restingPools } = pools;
   const usedAt = isInUse(turn, id, record) ? turn.now : Math.max(poolsUsedAt.get(id) ?? turn.now, record.at);
   poolsUsedAt.set(id, usedAt);
-  if (record.holdMs > 0 && turn.now - usedAt >= record.holdMs) drainWorkerPool(turn, id, undefined, 'hold');
+  const isOver = record.holdMs > 0 && turn.now - usedAt >= record.holdMs;
+  if (!isOver) restingPools.delete(id);
+  else if (turn.settings.pools.minWarmWorkersPerPool > 0) restingPools.add(id);
+  else drainWorkerPool(turn, id, undefined, 'hold');
 }
 
 /** Whether it runs jobs, or jobs wait for it, or it has no worker yet that could run them. */
@@ -155,11 +174,8 @@ const isEmpty = ({ state }: Turn, id: string, { spawned }: WorkerPoolRecord): bo
   spawned === 0 && state.consumers.ofPool(id).every((consumer) => consumer.state === 'silent');
 
 /** Why a pool has fewer workers than wished; undefined where it has enough, or nothing is known. */
-export function problemOf(
-  { state }: Pick<EngineView, 'state'>,
-  id: string,
-  record: WorkerPoolRecord,
-): string | undefined {
+export function problemOf(view: SizeView, id: string, record: WorkerPoolRecord): string | undefined {
+  const { state } = view;
   if (record.status !== 'starting') return undefined;
   if (record.provisioner === 'external') {
     return record.heartbeatAt === undefined
@@ -173,5 +189,6 @@ export function problemOf(
   if (!state.pools.isAnyUp()) return 'no pool manager answers';
   if (state.gates.memory) return 'the gate of GPU memory is closed';
   const isStarting = state.workers.keptFor(id).some(([, worker]) => worker.state === 'starting');
-  return isStarting ? undefined : 'no device has room for another worker';
+  if (isStarting) return undefined;
+  return startsLeft(view) <= 0 ? ceilingText(view) : 'no device has room for another worker';
 }

@@ -102,15 +102,6 @@ export function evictWorker(turn: Turn, id: string, by: string, isDead: boolean)
   return turn.state.workers.get(id) ?? record;
 }
 
-/** Evicts all workers of a pool, as evictWorker does with one. Returns their ids. */
-export function evictPool(turn: Turn, pool: string, by: string): readonly string[] {
-  const here = turn.state.workers.inPool(pool);
-  if (here.length === 0 && turn.state.pools.get(pool) === undefined)
-    throw new OrchdError('NOT_FOUND', `there is no pool "${pool}"`);
-  for (const [id] of here) evictWorker(turn, id, by, false);
-  return here.map(([id]) => id);
-}
-
 /** Removes a worker that its pool does not report; only the operator can tell that its process is gone. */
 function removeDeadWorker(turn: Turn, id: string, record: WorkerRecord): void {
   const pool = turn.state.pools.get(record.pool);

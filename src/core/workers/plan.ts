@@ -5,7 +5,8 @@
  * L1  One start serves all jobs that wait for a model: no other is ordered while it is under way.
  * L2  A busy worker is not stopped for another model: it is drained, and stopped when it is idle.
  * L3  Nothing is started, drained or evicted in a pool that does not answer.
- * L4  While the gate of GPU memory is closed, nothing is started on a GPU; idle workers make room until it opens again.
+ * L4  No more than max_total_workers are there: for another one, a worker of another model is replaced.
+ * L5  While the gate of GPU memory is closed, nothing is started on a GPU; idle workers make room until it opens again.
  */
 
 import type { WorkerReason } from '../../model/causes.ts';
@@ -15,7 +16,8 @@ import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import { workerBackend } from '../ports/pools.ts';
 import type { Lane } from '../queue/fleet.ts';
 import type { Turn } from '../turn.ts';
-import { type EvictionPlan, type EvictionRequest, planEviction } from './evict.ts';
+import { ceilingText, startsLeft } from './ceiling.ts';
+import { type EvictionPlan, type EvictionRequest, planEviction, planReplacement } from './evict.ts';
 import {
   type DeviceRoom,
   type DeviceWorker,
@@ -96,12 +98,14 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   const open = gate ? rooms.filter(({ pool }) => isCpu(pool.report.labels)) : rooms;
   const hasRoom = survey.mostFree >= model.vramBytes;
   const room = hasRoom ? roomiest(open, model.vramBytes, regionOf(turn, lane), failed?.where) : undefined;
-  if (room) {
+  const isAtCeiling = startsLeft(turn) <= 0;
+  if (room && !isAtCeiling) {
     start(turn, model, room, { is: running > 0 ? 'load' : 'demand' }, (failed?.tries ?? 0) + 1);
     return 'a worker with this model is starting';
   }
   // Other models are not evicted for a second worker of a model.
   if (running > 0) return undefined;
+  if (room) return `${ceilingText(turn)}; ${replaceFor(turn, lane, model, survey)}`;
   if (!gate) return evictFor(turn, lane, model, rooms, 0);
   if (gate.isAnyLeaving) return gate.text;
   return `${gate.text}; ${evictFor(turn, lane, model, rooms, gate.excessBytes)}`;
@@ -225,23 +229,45 @@ function evictFor(
       room,
       Math.min(room.device.totalBytes, model.vramBytes + excessBytes),
     );
-    if (eviction.is === 'coming') return 'a worker with another model is on its way out';
+    if (eviction.is === 'coming') return LEAVES;
     if (eviction.is === 'none') why = eviction.why;
     else if (!best || isCheaper({ eviction, room }, best, region)) best = { eviction, room };
   }
   if (!best) return why;
-  const { eviction: policy } = request.settings;
-  for (const victim of best.eviction.victims) {
-    turn.state.pools.evictedAt.set(victim.record.modelRef, turn.now);
-    if (best.eviction.is === 'evict') stop(turn, victim, { is: 'evicted', policy, for: model.id });
-    else drain(turn, victim, { is: 'drained', for: model.id });
-  }
+  evict(turn, best.eviction, model.id);
   best.room.changed();
-  return 'a worker with another model makes room';
+  return MAKES_ROOM;
+}
+
+/** Stops or drains one worker of another model, so that there are fewer than the ceiling allows. */
+function replaceFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): string {
+  const everywhere = survey.for(ANY_WORKER);
+  const eviction = planReplacement(evictionRequest(turn, lane, model), everywhere);
+  if (eviction.is === 'coming') return LEAVES;
+  if (eviction.is === 'none') return eviction.why;
+  evict(turn, eviction, model.id);
+  for (const room of everywhere) room.changed();
+  return MAKES_ROOM;
+}
+
+export const ANY_WORKER = { labels: undefined, vramBytes: 0 } as const;
+const LEAVES = 'a worker with another model is on its way out';
+const MAKES_ROOM = 'a worker with another model makes room';
+
+type Eviction = Exclude<EvictionPlan, { is: 'none' | 'coming' }>;
+
+/** `by`: what the workers make room for. */
+export function evict(turn: Turn, { is, victims }: Eviction, by: string): void {
+  const { eviction: policy } = turn.settings.pools;
+  for (const victim of victims) {
+    turn.state.pools.evictedAt.set(victim.record.modelRef, turn.now);
+    if (is === 'evict') stop(turn, victim, { is: 'evicted', policy, for: by });
+    else drain(turn, victim, { is: 'drained', for: by });
+  }
 }
 
 interface DeviceEviction {
-  readonly eviction: Exclude<EvictionPlan, { is: 'none' | 'coming' }>;
+  readonly eviction: Eviction;
   readonly room: DeviceRoom;
 }
 

@@ -9,7 +9,6 @@ import { OrchdError } from '../../model/errors.ts';
 import type { LimitSpec } from '../../model/limit-records.ts';
 import {
   gatesFault,
-  gatesInForce,
   NO_POLICY,
   POLICY_ID,
   type PolicyRecord,
@@ -18,6 +17,7 @@ import {
 } from '../../model/policy.ts';
 import { DEFAULT_TENANT } from '../../model/records.ts';
 import { limitsOf, setLimits } from '../admission/quota.ts';
+import { type EngineSettings, settingsWith } from '../settings.ts';
 import type { Turn } from '../turn.ts';
 
 export interface PolicyOrder {
@@ -36,8 +36,12 @@ type PolicyTables = Pick<Turn, 'state'>;
 export const policyOf = ({ state }: PolicyTables): PolicyVersion | PolicyRecord =>
   state.tables.policy.get(POLICY_ID) ?? NO_POLICY;
 
-export function setPolicy(turn: Turn, { values, limits, by, why, force }: PolicyOrder): PolicyRecord {
-  checkPolicy(values, limits, force);
+export function setPolicy(
+  turn: Turn,
+  { values, limits, by, why, force }: PolicyOrder,
+  configured: EngineSettings,
+): PolicyRecord {
+  checkPolicy(settingsWith(configured, values), limits, force);
   const former = limitsOf(turn, DEFAULT_TENANT);
   if (limits) setLimits(turn, DEFAULT_TENANT, limits, by);
   return put(turn, { by, why, values }, limits && { before: former, after: limits });
@@ -75,17 +79,27 @@ function put(turn: Turn, version: Omit<PolicyVersion, 'at'>, limits: PolicyRecor
 
 /** Throws INVALID_PARAMS for a policy that contradicts itself, or that lets nothing run and is not forced. */
 export function checkPolicy(
-  { gates }: PolicyValues,
+  { gates, pools }: EngineSettings,
   limits: readonly LimitSpec[] | undefined,
   force: boolean,
 ): void {
-  const fault = gates && gatesFault(gatesInForce(gates));
-  if (fault)
-    throw new OrchdError('INVALID_PARAMS', `gates.${fault.field} ${fault.message}`, {
-      field: `gates.${fault.field}`,
-    });
-  if (force || !limits?.some(({ scope, running }) => scope === 'global' && running === 0)) return;
-  const message =
-    'with a limit of 0 running jobs for "global" nothing starts any more: say "force" if that is meant';
-  throw new OrchdError('INVALID_PARAMS', message, { field: 'force' });
+  const fault = gates && gatesFault(gates);
+  if (fault) throw refuse(`gates.${fault.field}`, `gates.${fault.field} ${fault.message}`);
+  const { minWarmWorkersPerPool: min, maxTotalWorkers: max } = pools;
+  if (min > max) {
+    const message = `each worker pool would have at least ${min} workers, and all together at most ${max}`;
+    throw refuse('min_warm_workers_per_pool', message);
+  }
+  if (force) return;
+  const stop = limits?.find(stopsAll);
+  const what = stop ? `a limit of 0 for "${stop.scope}"` : max === 0 ? 'max_total_workers 0' : undefined;
+  if (what) throw refuse('force', `with ${what} nothing starts any more: say "force" if that is meant`);
 }
+
+const refuse = (field: string, message: string): OrchdError =>
+  new OrchdError('INVALID_PARAMS', message, { field });
+
+/** Every job is in one of these scopes. */
+const EVERYONE: ReadonlySet<string> = new Set(['global', 'tenant:*', 'agent:*', 'token:*']);
+
+const stopsAll = ({ scope, running }: LimitSpec): boolean => EVERYONE.has(scope) && running === 0;

@@ -5,6 +5,7 @@ import { isCpu } from '../../model/policy.ts';
 import type { PoolRecord } from '../../model/pool-record.ts';
 import type { WorkerRecord } from '../../model/records.ts';
 import { workerBackend } from '../ports/pools.ts';
+import { excessWorkers, startsLeft } from './ceiling.ts';
 import { lastUse } from './evict.ts';
 import { isExpected, lookAhead } from './forecast.ts';
 import { tendWorkerPools } from './keep-pools.ts';
@@ -24,6 +25,7 @@ export function upkeep(turn: WorkerTurn): void {
   }
   for (const [id, order] of [...state.tables.pool.entries()]) if (order.reload) reload(turn, id, order);
   tendWorkerPools(turn);
+  for (const worker of excessWorkers(turn)) stop(turn, worker, { is: 'too-many-workers' });
   lookAhead(turn);
   // Waiting jobs may have waited long enough by now for other workers to be drained.
   if (turn.fleet.unserved.size > 0 || state.tables.worker_pool.size > 0) state.pools.changed = true;
@@ -89,6 +91,7 @@ function reload(turn: WorkerTurn, id: string, order: PoolRecord): void {
   const failed = state.pools.failedStarts.get(model.ref);
   if (here.some(([, { state }]) => state === 'starting') || (failed && failed.until > turn.now)) return;
   if (state.gates.memory && !isCpu(state.pools.get(id)?.report.labels)) return;
+  if (startsLeft(turn) <= 0) return;
   const rooms = new Survey(turn).for({ labels: { pool: id }, vramBytes: model.vramBytes });
   const room = roomiest(rooms, model.vramBytes, undefined);
   if (room) start(turn, model, room, { is: 'reload', by: order.by }, (failed?.tries ?? 0) + 1);

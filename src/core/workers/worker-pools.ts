@@ -13,6 +13,7 @@ import { modelOf } from '../admission/model.ts';
 import { drainConsumer } from '../attempts/presence.ts';
 import type { Turn } from '../turn.ts';
 import { derivedModel, keepDerived, retireUnused } from './derived-models.ts';
+import { type SizeView, wishedWorkers } from './ceiling.ts';
 import { drainOrStop } from './operator-commands.ts';
 import { stop } from './plan.ts';
 import { isLeaving } from './room.ts';
@@ -57,13 +58,15 @@ export function workerPoolOf({ state }: Pick<Turn, 'state'>, id: string): Worker
   return record;
 }
 
-/** How many workers it should have now. */
-export const wishedWorkers = (record: WorkerPoolRecord): number => (isKept(record) ? record.desired : 0);
-
 /** The record with its number of workers, and the status that follows from it. */
-export function withSpawned(record: WorkerPoolRecord, spawned: number): WorkerPoolRecord {
+export function withSpawned(
+  turn: SizeView,
+  id: string,
+  record: WorkerPoolRecord,
+  spawned: number,
+): WorkerPoolRecord {
   if (!isKept(record)) return { ...record, spawned };
-  const status = spawned >= wishedWorkers(record) ? 'running' : 'starting';
+  const status = spawned >= wishedWorkers(turn, id, record) ? 'running' : 'starting';
   return { ...record, spawned, status };
 }
 
@@ -78,6 +81,7 @@ function create(turn: Turn, id: string, spec: WorkerPoolSpec, by: string): Worke
     throw new OrchdError('ADMISSION_REJECT', `there are ${MAX_WORKER_POOLS} worker pools already`, {
       reason: 'too_many_worker_pools',
     });
+  turn.state.pools.forgetUse(id);
   const record: WorkerPoolRecord = {
     v: 1,
     ...spec,
@@ -137,7 +141,7 @@ function change(
   const known = workerPoolOf(turn, id);
   if (!isKept(known)) throw over(id, known);
   const changed = { ...known, desired: desired ?? known.desired, holdMs: holdMs ?? known.holdMs };
-  const record = withSpawned({ ...changed, by, at: turn.now }, known.spawned);
+  const record = withSpawned(turn, id, { ...changed, by, at: turn.now }, known.spawned);
   return put(turn, id, record, { is: 'set', by });
 }
 
@@ -151,7 +155,7 @@ function heartbeat(turn: Turn, id: string, spawned: number): WorkerPoolRecord {
     throw new OrchdError('ILLEGAL_STATE', message);
   }
   const isDue = turn.now - (known.heartbeatAt ?? 0) >= WRITE_AFTER_MS;
-  const record = withSpawned(known, spawned);
+  const record = withSpawned(turn, id, known, spawned);
   if (!isDue && record.spawned === known.spawned && record.status === known.status) return known;
   return put(turn, id, { ...record, heartbeatAt: turn.now }, 'heartbeat');
 }
@@ -211,6 +215,7 @@ export function deleteWorkerPool(turn: Turn, id: string): void {
     );
   turn.put('worker_pool', id, null, 'deleted');
   retireUnused(turn, known.serves);
+  turn.state.pools.forgetUse(id);
 }
 
 export const stayingWorkers = ({ state }: Pick<Turn, 'state'>, id: string): [string, WorkerRecord][] =>

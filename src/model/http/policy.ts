@@ -1,6 +1,6 @@
 /** Schemas of the policy: what operators set at run time. */
 import { Type } from 'typebox';
-import { ON_DEPTH } from '../policy.ts';
+import { EVICTED_KINDS, ON_DEPTH } from '../policy.ts';
 import { MAX_LIMITS, WrittenLimit } from './limits.ts';
 import { answerObject, instant, requestObject, type Shape } from './shape.ts';
 
@@ -43,6 +43,21 @@ const VALUES = {
   gates: optional(WrittenGates),
   idle_unload_sec: optional(seconds('A worker that has been idle for so long is stopped')),
   max_workers_per_model: optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+  min_warm_workers_per_pool: optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 10_000,
+      description:
+        'Workers that each worker pool has at least, also one that asks for fewer or has had no work for its hold_seconds',
+    }),
+  ),
+  max_total_workers: optional(
+    Type.Integer({
+      minimum: 0,
+      maximum: 100_000,
+      description: 'Most workers of all pools and worker pools together; idle ones above it are stopped',
+    }),
+  ),
   scale_up_wait_sec: optional(
     seconds('Another worker is started when jobs of its model would wait longer than this'),
   ),
@@ -80,7 +95,16 @@ const PolicyPreview = answerObject('PolicyPreview', {
   closes_queue: Type.Boolean({ description: 'More jobs wait now than the gate of the queue would let wait' }),
   closes_memory: Type.Boolean({ description: 'No worker would be started on a GPU now' }),
   agents: Type.Array(Type.String(), { description: 'Agents whose new jobs would be refused now' }),
-  idle_workers: Type.Array(Type.String(), { description: 'Workers that would be stopped now' }),
+  idle_workers: Type.Array(Type.String(), {
+    description: 'Workers that would be stopped now, since they have been idle for long enough',
+  }),
+  excess_workers: Type.Array(Type.String(), {
+    description: 'Idle workers that would be stopped now, since there are more than max_total_workers',
+  }),
+  worker_pools: Type.Array(
+    Type.Object({ pool_id: Type.String(), wished_workers: Type.Integer(), before: Type.Integer() }),
+    { description: 'Worker pools that would be told another number of workers now' },
+  ),
   scopes: Type.Array(Type.Object({ scope: Type.String(), running: Type.Integer(), limit: Type.Integer() }), {
     description: 'Scopes in which more jobs run than the limits would let run; they go on',
   }),
@@ -107,9 +131,19 @@ export const PolicyView = answerObject('Policy', {
 });
 export type PolicyView = Shape<typeof PolicyView>;
 
-export const EvictPool = requestObject({ pool_id: Type.String({ minLength: 1, maxLength: 256 }) });
+export const EvictPool = requestObject({
+  pool_id: Type.String({ minLength: 1, maxLength: 256 }),
+  kind: optional(
+    Type.Enum([...EVICTED_KINDS], {
+      description: 'A worker pool, or the pool of a pool manager; needed only where both have this name',
+    }),
+  ),
+});
 
 export const PoolEvicted = answerObject('PoolEvicted', {
   pool_id: Type.String(),
-  workers: Type.Array(Type.String(), { description: 'They stop; busy ones finish their jobs first' }),
+  workers: Type.Array(Type.String(), {
+    description:
+      'They stop: those of a worker pool at once, those of a pool manager when they have finished their jobs',
+  }),
 });

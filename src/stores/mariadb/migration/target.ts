@@ -216,7 +216,7 @@ function found(row: EpochRow | undefined): TargetState {
 
 async function ownTables(sql: Sql): Promise<string[]> {
   const rows = await sql.query<{ name: string }>(
-    "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND table_name LIKE 'orchestrator\\_%'",
+    "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' AND (table_name = 'worker_pools' OR table_name LIKE 'orchestrator\\_%')",
   );
   return rows.map(({ name }) => name);
 }
