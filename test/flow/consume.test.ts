@@ -91,8 +91,10 @@ test('of a job in a session nothing is left on its disk once the brain has the r
   await submit('plain', {});
   await submit('own', { session_id: 's' });
   touch(gate);
-  for (const id of ['resumed', 'plain', 'own']) assert.ok(JSON.stringify(await site.ended(id)).includes(`said-${id}`));
-  const found = () => foundInFolder(join(site.folder, 'state'), ['said-own', 'said-resumed', 'said-plain']).join();
+  for (const id of ['resumed', 'plain', 'own'])
+    assert.ok(JSON.stringify(await site.ended(id)).includes(`said-${id}`));
+  const found = () =>
+    foundInFolder(join(site.folder, 'state'), ['said-own', 'said-resumed', 'said-plain']).join();
   const erased = async (): Promise<void> => {
     while (/said-(?:own|resumed)/.test(found())) await aMoment();
   };

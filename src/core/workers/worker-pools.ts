@@ -12,8 +12,8 @@ import { isKept, type WorkerPoolRecord, type WorkerPoolSpec } from '../../model/
 import { modelOf } from '../admission/model.ts';
 import { drainConsumer } from '../attempts/presence.ts';
 import type { Turn } from '../turn.ts';
-import { derivedModel, keepDerived, retireUnused } from './derived-models.ts';
 import { type SizeView, wishedWorkers } from './ceiling.ts';
+import { derivedModel, keepDerived, retireUnused } from './derived-models.ts';
 import { drainOrStop } from './operator-commands.ts';
 import { stop } from './plan.ts';
 import { isLeaving } from './room.ts';
