@@ -60,8 +60,8 @@ export interface EffectsParts {
 }
 
 /**
- * An attempt that only decides has mostly ended by then, also where it reads and stores bodies. Its acceptance would be a
- * commit of its own, which nobody needs: such an attempt is begun again when it is lost, accepted or not.
+ * The acceptance of an attempt that only decides is recorded after this time. Mostly the attempt has ended by then, also
+ * where it reads and stores bodies, and saves a commit: when it is lost it is begun again, accepted or not.
  */
 export const DECISION_MS = 100;
 
