@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_POLICY, type GovernancePolicy, type Mode } from '../../model/governance.ts';
-import { GovernanceGate, type GovernedJob, type GovernedTool } from './gate.ts';
+import { GovernanceGate } from './gate.ts';
+import type { GovernedJob, GovernedTool } from './verdicts.ts';
 
 const gateOf = (policy: Partial<GovernancePolicy>): GovernanceGate =>
   new GovernanceGate({ ...DEFAULT_POLICY, ...policy });
