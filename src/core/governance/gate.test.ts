@@ -132,3 +132,27 @@ test('a mode without rules, rights, categories and approvals is open: nobody nee
   assert.ok(!gateOf({ rules: [{ name: 'r', effect: 'deny', tools: ['x'] }] }).isOpen('NORMAL'));
   assert.ok(!gateOf({ rights: [{ agent: 'a', categories: [] }] }).isOpen('NORMAL'));
 });
+
+test('a remembered verdict is that about the very same names', () => {
+  const policy = {
+    rules: [
+      { name: 'by-agent', effect: 'deny', tools: ['a'], agents: ['b'] },
+      { name: 'by-model', effect: 'deny', models: ['a'], agents: ['a'] },
+      { name: 'by-category', effect: 'approve', categories: ['a'], tenants: ['b'] },
+      { name: 'by-type', effect: 'deny', types: ['b'], models: ['b'], modes: ['ALERT'] },
+    ],
+  } as const;
+  const gate = gateOf(policy);
+  const names = [undefined, 'a', 'b'];
+  const lists = [[], ['a'], ['b'], ['a', 'b'], ['b', 'a']];
+  for (const mode of ['NORMAL', 'ALERT'] as const)
+    for (const agents of lists)
+      for (const otherNames of [undefined, ...lists])
+        for (const name of names)
+          for (const other of ['a', 'b'])
+            for (const isApproved of [true, false]) {
+              const tool = name === undefined ? undefined : { name, category: other, isApproved };
+              const job = { type: other, tenant: other, model: name, otherNames, agents, tool };
+              assert.deepEqual(gate.judge(mode, job), gateOf(policy).judge(mode, job), JSON.stringify(job));
+            }
+});
