@@ -126,6 +126,17 @@ test('rules hold for calls of models and other jobs too', () => {
   assert.equal(verdictOf(gate, model('small')), 'allow');
 });
 
+test('a rule about all models is also about calls that name none, and about no other job', () => {
+  const gate = gateOf({ rules: [{ name: 'none', effect: 'deny', models: ['*'] }] });
+  const unnamed = { ...model('m'), model: undefined };
+  assert.equal(verdictOf(gate, unnamed), 'deny rule:none');
+  assert.equal(verdictOf(gate, { ...unnamed, type: 'other' }), 'allow');
+  assert.equal(
+    verdictOf(gateOf({ rules: [{ name: 'r', effect: 'deny', models: ['m*'] }] }), unnamed),
+    'allow',
+  );
+});
+
 test('a mode without rules, rights, categories and approvals is open: nobody need look', () => {
   assert.ok(gateOf({}).isOpen('NORMAL') && gateOf({}).isOpen('LOCKDOWN'));
   assert.ok(!gateOf({}).isOpen('DEGRADED') && !gateOf({}).isOpen('ALERT'));

@@ -139,9 +139,12 @@ const mayBeAbout = (
 
 const isAbout = (
   { models, agents: named }: GovernanceRule,
-  { model, otherNames, agents }: GovernedJob,
+  { type, model, otherNames, agents }: GovernedJob,
 ): boolean =>
-  (!models || isListed(models, model) || otherNames?.some((name) => isListed(models, name)) === true) &&
+  // A call that names no model gets any: only a rule about all of them is about it.
+  (!models ||
+    isListed(models, model ?? (type === 'inference' ? '' : undefined)) ||
+    otherNames?.some((name) => isListed(models, name)) === true) &&
   (!named || agents.some((agent) => isListed(named, agent)));
 
 const isListed = (list: readonly string[], name: string | undefined): boolean =>
