@@ -1,7 +1,8 @@
 /** What governance costs: a decision of the gate with 200 rules, and full cycles with these rules beside none. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { GovernanceGate, type GovernedJob } from '../../src/core/governance/gate.ts';
+import { GovernanceGate } from '../../src/core/governance/gate.ts';
+import type { GovernedJob } from '../../src/core/governance/verdicts.ts';
 import { DEFAULT_POLICY, type GovernanceRule } from '../../src/model/governance.ts';
 import { type Bench, type Row, type Values, windowOf } from '../kit/bench.ts';
 import { inChild } from '../kit/child.ts';

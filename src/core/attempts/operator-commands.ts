@@ -116,10 +116,15 @@ export function redriveJob(
   return entry;
 }
 
-/** Whether the job is a call of the model of a run that does not wait for it: nobody would use the answer. */
+/**
+ * Whether the job is a call of a model or of an agent by a run that does not wait for it: nobody would use the answer, and
+ * a run below another one would have neither its budget nor its rights any more.
+ */
 function isAbandonedCall({ state }: Turn, { id, tenant, spec }: AskRecord, ended?: EndedJob): boolean {
   const { parent_id: runId } = spec;
-  if (runId === undefined || !isModelCall(runId, id)) return false;
+  const isCall =
+    runId !== undefined && (isModelCall(runId, id) || (spec.type === RUN_TYPE && id.startsWith(`${runId}.`)));
+  if (!isCall) return false;
   const run = state.jobs.get(uidOf(tenant, runId)) ?? ended;
   if (run?.ask.spec.type !== RUN_TYPE) return false;
   return run.job.state !== 'waiting' || !run.job.wait?.children.includes(id);

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_POLICY, type GovernancePolicy, type Mode } from '../../model/governance.ts';
-import { GovernanceGate, type GovernedJob, type GovernedTool } from './gate.ts';
+import { GovernanceGate } from './gate.ts';
+import type { GovernedJob, GovernedTool } from './verdicts.ts';
 
 const gateOf = (policy: Partial<GovernancePolicy>): GovernanceGate =>
   new GovernanceGate({ ...DEFAULT_POLICY, ...policy });
@@ -125,9 +126,44 @@ test('rules hold for calls of models and other jobs too', () => {
   assert.equal(verdictOf(gate, model('small')), 'allow');
 });
 
+test('a rule about all models is also about calls that name none, and about no other job', () => {
+  const gate = gateOf({ rules: [{ name: 'none', effect: 'deny', models: ['*'] }] });
+  const unnamed = { ...model('m'), model: undefined };
+  assert.equal(verdictOf(gate, unnamed), 'deny rule:none');
+  assert.equal(verdictOf(gate, { ...unnamed, type: 'other' }), 'allow');
+  assert.equal(
+    verdictOf(gateOf({ rules: [{ name: 'r', effect: 'deny', models: ['m*'] }] }), unnamed),
+    'allow',
+  );
+});
+
 test('a mode without rules, rights, categories and approvals is open: nobody need look', () => {
   assert.ok(gateOf({}).isOpen('NORMAL') && gateOf({}).isOpen('LOCKDOWN'));
   assert.ok(!gateOf({}).isOpen('DEGRADED') && !gateOf({}).isOpen('ALERT'));
   assert.ok(!gateOf({ rules: [{ name: 'r', effect: 'deny', tools: ['x'] }] }).isOpen('NORMAL'));
   assert.ok(!gateOf({ rights: [{ agent: 'a', categories: [] }] }).isOpen('NORMAL'));
+});
+
+test('a remembered verdict is that about the very same names', () => {
+  const policy = {
+    rules: [
+      { name: 'by-agent', effect: 'deny', tools: ['a'], agents: ['b'] },
+      { name: 'by-model', effect: 'deny', models: ['a'], agents: ['a'] },
+      { name: 'by-category', effect: 'approve', categories: ['a'], tenants: ['b'] },
+      { name: 'by-type', effect: 'deny', types: ['b'], models: ['b'], modes: ['ALERT'] },
+    ],
+  } as const;
+  const gate = gateOf(policy);
+  const names = [undefined, 'a', 'b'];
+  const lists = [[], ['a'], ['b'], ['a', 'b'], ['b', 'a']];
+  for (const mode of ['NORMAL', 'ALERT'] as const)
+    for (const agents of lists)
+      for (const otherNames of [undefined, ...lists])
+        for (const name of names)
+          for (const other of ['a', 'b'])
+            for (const isApproved of [true, false]) {
+              const tool = name === undefined ? undefined : { name, category: other, isApproved };
+              const job = { type: other, tenant: other, model: name, otherNames, agents, tool };
+              assert.deepEqual(gate.judge(mode, job), gateOf(policy).judge(mode, job), JSON.stringify(job));
+            }
 });

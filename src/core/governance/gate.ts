@@ -9,31 +9,7 @@
  */
 import type { GovernancePolicy, GovernanceRule, Mode, ModePolicy } from '../../model/governance.ts';
 import { RUN_TYPE } from '../../model/run-jobs.ts';
-
-/** A job as the rules see it. */
-export interface GovernedJob {
-  readonly type: string;
-  readonly tenant: string;
-  readonly model: string | undefined;
-  /** What else the model is called, and the route that has chosen it: a rule may name any of them. */
-  readonly otherNames?: readonly string[] | undefined;
-  /** The agents of the runs above the job, and its own if it is a run. */
-  readonly agents: readonly string[];
-  /** Set for calls of tools alone. */
-  readonly tool?: GovernedTool | undefined;
-}
-
-export interface GovernedTool {
-  readonly name: string;
-  readonly category: string | undefined;
-  /** A person has allowed this call. */
-  readonly isApproved: boolean;
-}
-
-export type Verdict =
-  | { readonly is: 'allow' }
-  | { readonly is: 'deny'; readonly rule: string; readonly message: string; readonly isCritical: boolean }
-  | { readonly is: 'approve'; readonly rule: string; readonly message: string };
+import { type GovernedJob, type GovernedTool, type Verdict, Verdicts } from './verdicts.ts';
 
 export const ALLOWED: Verdict = { is: 'allow' };
 
@@ -44,8 +20,7 @@ const deny = (rule: string, message: string, isCritical = false): Verdict => ({
   isCritical,
 });
 
-/** Verdicts that are remembered: the same agents call the same tools again and again. */
-const MAX_KNOWN = 10_000;
+const MAX_CANDIDATES = 1000;
 
 export class GovernanceGate {
   readonly #policy: GovernancePolicy;
@@ -53,7 +28,9 @@ export class GovernanceGate {
   readonly #open: ReadonlySet<Mode>;
   readonly #rights: ReadonlyMap<string, readonly string[]>;
   readonly #agents: ReadonlySet<string> | undefined;
-  readonly #known = new Map<string, Verdict>();
+  readonly #verdicts = new Verdicts();
+  /** By type, tenant and tool of jobs: there are few, and many jobs of each. */
+  readonly #candidates = new Map<string, readonly GovernanceRule[]>();
 
   constructor(policy: GovernancePolicy) {
     this.#policy = policy;
@@ -88,13 +65,7 @@ export class GovernanceGate {
   }
 
   judge(mode: Mode, job: GovernedJob): Verdict {
-    const key = keyOf(mode, job);
-    const known = this.#known.get(key);
-    if (known) return known;
-    const verdict = this.#decide(mode, job);
-    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-    this.#known.set(key, verdict);
-    return verdict;
+    return this.#verdicts.of(mode, job, () => this.#decide(mode, job));
   }
 
   #decide(mode: Mode, job: GovernedJob): Verdict {
@@ -102,8 +73,8 @@ export class GovernanceGate {
     const broken = tool && this.#brokenRight(mode, job, tool);
     if (broken) return broken;
     let approval: GovernanceRule | undefined;
-    for (const rule of this.#policy.rules) {
-      if (!matches(rule, mode, job)) continue;
+    for (const rule of this.#rulesFor(mode, job)) {
+      if (!isAbout(rule, job)) continue;
       if (rule.effect === 'deny') return deny(`rule:${rule.name}`, textOf(rule, 'forbids it'), rule.critical);
       approval ??= rule;
     }
@@ -113,6 +84,18 @@ export class GovernanceGate {
     const { approve = [] } = this.#policy.modes[mode];
     if (!approve.includes(tool.name) && !approve.includes(tool.category ?? '')) return ALLOWED;
     return { is: 'approve', rule: `mode:${mode}`, message: `in the mode ${mode} a person must allow it` };
+  }
+
+  /** The rules that may be about jobs of this type and tool, whatever their models and agents are. */
+  #rulesFor(mode: Mode, job: GovernedJob): readonly GovernanceRule[] {
+    const { type, tenant, tool } = job;
+    const key = `${mode}\n${type}\n${tenant}\n${tool ? `${tool.name}\n${tool.category ?? ''}` : ''}`;
+    const known = this.#candidates.get(key);
+    if (known) return known;
+    const rules = this.#policy.rules.filter((rule) => mayBeAbout(rule, mode, job));
+    if (this.#candidates.size >= MAX_CANDIDATES) this.#candidates.clear();
+    this.#candidates.set(key, rules);
+    return rules;
   }
 
   /** G2, G3. */
@@ -143,25 +126,26 @@ export class GovernanceGate {
 const textOf = ({ name, reason }: GovernanceRule, what: string): string =>
   reason === undefined ? `the rule "${name}" ${what}` : `the rule "${name}" ${what}: ${reason}`;
 
-const keyOf = (mode: Mode, { type, tenant, model, otherNames, agents, tool }: GovernedJob): string =>
-  `${mode}\n${type}\n${tenant}\n${model ?? ''}\n${otherNames?.join('\t') ?? ''}\n${agents.join('\t')}\n${
-    tool ? `${tool.name}\n${tool.category ?? ''}\n${tool.isApproved}` : ''
-  }`;
+const mayBeAbout = (
+  { modes, tools, categories, types, tenants }: GovernanceRule,
+  mode: Mode,
+  { type, tenant, tool }: GovernedJob,
+): boolean =>
+  (!modes || modes.includes(mode)) &&
+  (!types || isListed(types, type)) &&
+  (!tools || isListed(tools, tool?.name)) &&
+  (!categories || isListed(categories, tool?.category)) &&
+  (!tenants || isListed(tenants, tenant));
 
-function matches(rule: GovernanceRule, mode: Mode, job: GovernedJob): boolean {
-  const { modes, tools, categories, agents, types, models, tenants } = rule;
-  return (
-    (!modes || modes.includes(mode)) &&
-    (!types || isListed(types, job.type)) &&
-    (!tools || isListed(tools, job.tool?.name)) &&
-    (!categories || isListed(categories, job.tool?.category)) &&
-    (!models ||
-      isListed(models, job.model) ||
-      job.otherNames?.some((name) => isListed(models, name)) === true) &&
-    (!tenants || isListed(tenants, job.tenant)) &&
-    (!agents || job.agents.some((agent) => isListed(agents, agent)))
-  );
-}
+const isAbout = (
+  { models, agents: named }: GovernanceRule,
+  { type, model, otherNames, agents }: GovernedJob,
+): boolean =>
+  // A call that names no model gets any: only a rule about all of them is about it.
+  (!models ||
+    isListed(models, model ?? (type === 'inference' ? '' : undefined)) ||
+    otherNames?.some((name) => isListed(models, name)) === true) &&
+  (!named || agents.some((agent) => isListed(named, agent)));
 
 const isListed = (list: readonly string[], name: string | undefined): boolean =>
   name !== undefined &&

@@ -2,7 +2,7 @@
 import { OrchdError } from '../../model/errors.ts';
 import type { Violation } from '../../model/governance.ts';
 import { uidOf } from '../../model/records.ts';
-import type { Verdict } from '../governance/gate.ts';
+import type { Verdict } from '../governance/verdicts.ts';
 import { modelOf } from '../queue/queue.ts';
 import { judgeJob } from '../state/governed-job.ts';
 import type { JobEntry } from '../state/job-entry.ts';

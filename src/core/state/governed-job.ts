@@ -2,7 +2,8 @@
 import type { JobSpec } from '../../model/job-spec.ts';
 import { type AskRecord, uidOf } from '../../model/records.ts';
 import { AGENT_CATEGORY, APPROVED_TAG, RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
-import { ALLOWED, type GovernedJob, type GovernedTool, type Verdict } from '../governance/gate.ts';
+import { ALLOWED } from '../governance/gate.ts';
+import type { GovernedJob, GovernedTool, Verdict } from '../governance/verdicts.ts';
 import type { State } from './state.ts';
 
 export type GovernedAsk = Pick<AskRecord, 'tenant' | 'spec'> &
