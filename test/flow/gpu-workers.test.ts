@@ -1,38 +1,20 @@
 /** Workers on a GPU that a fake nvidia-smi pretends: the memory that they have, and an engine that cannot use the GPU. */
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { writeTinyModel } from '../fakes/gguf.ts';
+import { fakeGpu, OTHERS_MIB, serversOf, TOTAL_MIB } from '../fakes/gpu.ts';
 import { testFolder } from './server-process.ts';
 import { eventually, MIB } from './site-client.ts';
 import { endsOf, poolProcess, Site } from './site-kit.ts';
 
 const UPSTREAM = join(import.meta.dirname, '..', 'fakes', 'openai-upstream.ts');
-const [TOTAL, OTHERS] = [10_000, 1000];
-
-/** An nvidia-smi of one device. Each server has a file with its pid and its MiB; of others it uses 1000 MiB. */
-function fakeGpu(folder: string, namesProcesses: boolean): Readonly<Record<string, string>> {
-  const [bin, servers] = [join(folder, 'bin'), join(folder, 'servers')];
-  for (const each of [bin, servers]) mkdirSync(each, { recursive: true });
-  const script = `#!/bin/sh
-lines=$(cat '${servers}'/* 2>/dev/null)
-case "$*" in
-  *compute-apps*) ${namesProcesses ? 'echo "$lines"' : 'echo "2147483647, 5"'} ;;
-  *) used=$(echo "$lines" | awk -F, '{ sum += $2 } END { print sum + ${OTHERS} }')
-     echo "0, NVIDIA Imaginary 9000, ${TOTAL}, $used, $((${TOTAL} - used))" ;;
-esac
-`;
-  writeFileSync(join(bin, 'nvidia-smi'), script);
-  chmodSync(join(bin, 'nvidia-smi'), 0o755);
-  return { PATH: `${bin}${delimiter}${process.env['PATH']}` };
-}
-
 /** An upstream that writes its pid and the memory that it takes, as its model is called, then serves. */
 const serverArgs = (folder: string): string[] => [
   '--upstream-command',
   JSON.stringify([
-    ...['sh', '-c', `echo "$$, \${1#takes-}" > "${join(folder, 'servers')}/$1"; shift; exec "$@"`, 'sh'],
+    ...['sh', '-c', `echo "$$, \${1#takes-}" > "${serversOf(folder)}/$1"; shift; exec "$@"`, 'sh'],
     ...['{model}', process.execPath, UPSTREAM, '{port}'],
   ]),
 ];
@@ -60,7 +42,7 @@ for (const [how, namesProcesses] of [
         ({ gpus: [gpu], workers }) =>
           workers.some(({ status, vram_used }) => status === 'ready' && vram_used === mib * MIB) &&
           gpu?.allocated_vram === used * MIB &&
-          gpu.available_vram === (TOTAL - OTHERS - used) * MIB,
+          gpu.available_vram === (TOTAL_MIB - OTHERS_MIB - used) * MIB,
       );
     }
     const sizes = await eventually('the brain has learned the size', async () => {

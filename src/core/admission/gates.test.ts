@@ -51,7 +51,7 @@ describe('with on_depth reject', () => {
   });
 });
 
-test('the jobs of one agent are refused from the high mark until fewer than the low one wait; others pass', () => {
+test('[NEWS-9] the jobs of one agent are refused from the high mark until fewer than the low one wait; others pass', () => {
   const kit = new EngineKit({ gates: { agentWaiting: { high: 3, low: 2 } } });
   const of = (agent: string): Fields => ({ agent });
   const AGENT = ['RATE_LIMITED', 'agent_waiting', 'gates.agent_waiting', 1000];
@@ -97,6 +97,20 @@ describe('with on_depth cpu', () => {
     assert.equal(placeOf(kit, 'e'), undefined, 'one waits: the backend is kept again');
   });
 
+  test('a worker is started without a GPU beside the one that is busy, and only while too many wait', () => {
+    const kit = new PoolKit({}, { gates: { queueDepth: { closeAbove: 2, openBelow: 2, onDepth: 'cpu' } } });
+    kit.model('m');
+    kit.pool('gpu', [100]);
+    kit.pool('slow', [10], { labels: { device: 'cpu' } });
+    kit.ask('first', 'm');
+    kit.obey();
+    for (const id of ['a', 'b']) kit.ask(id, 'm');
+    assert.deepEqual(kit.obey(), []);
+    kit.ask('c', 'm');
+    assert.deepEqual(kit.obey(), ['start m'], 'as many as there is room for without a GPU');
+    assert.equal(placeOf(kit, 'a')?.split('/')[0], 'slow');
+  });
+
   test('a worker without a GPU does not keep a worker on a GPU from being started for jobs that it may not run', () => {
     const kit = new PoolKit(
       { minResidentMs: 0 },
@@ -104,7 +118,7 @@ describe('with on_depth cpu', () => {
     );
     for (const id of ['m', 'n']) kit.model(id);
     kit.pool('gpu', [10]);
-    kit.pool('slow', [100], { labels: { device: 'cpu' } });
+    kit.pool('slow', [10], { labels: { device: 'cpu' } });
     kit.ask('first', 'n');
     assert.deepEqual(kit.obey(), ['start n']);
     for (const id of ['a', 'b', 'c']) kit.ask(id, 'm');

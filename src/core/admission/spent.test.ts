@@ -92,7 +92,7 @@ describe('what a scope has used', () => {
   });
 });
 
-test('buckets go on where they were after a restart', () => {
+test('[NEWS-9] buckets go on where they were after a restart', () => {
   const limit = { scope: 'agent:*', requestsPerSec: 1, burstRequests: 3 };
   const kit = kitOf(limit);
   for (const id of ['a', 'b', 'c']) kit.ask(id, 1);

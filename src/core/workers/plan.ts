@@ -87,7 +87,8 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   if (failed && failed.until > turn.now) return `its worker failed to start: ${failed.error.message}`;
   const { starting, running, all } = countWorkers(turn, lane, model.ref);
   if (starting > 0) return 'a worker with this model is starting';
-  if (running > 0 && !needsAnother(turn, lane)) return undefined;
+  const another = running > 0 ? anotherFor(turn, lane) : 'anywhere';
+  if (another === undefined) return undefined;
   if (all >= turn.settings.pools.maxWorkersPerModel) return undefined;
   // In these pools a new worker would be as unusable as the existing one.
   const useless = unusableIn(turn, lane, model);
@@ -95,7 +96,7 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   const rooms = useless ? fitting.filter(({ pool }) => !useless.has(pool.report.id)) : fitting;
   if (rooms.length === 0) return noDeviceText(useless);
   const gate = closedGate(turn);
-  const open = gate ? rooms.filter(({ pool }) => isCpu(pool.report.labels)) : rooms;
+  const open = gate || another === 'cpu' ? rooms.filter(({ pool }) => isCpu(pool.report.labels)) : rooms;
   const hasRoom = survey.mostFree >= model.vramBytes;
   const room = hasRoom ? roomiest(open, model.vramBytes, regionOf(turn, lane), failed?.where) : undefined;
   const isAtCeiling = startsLeft(turn) <= 0;
@@ -193,10 +194,17 @@ function isServing(turn: Turn, pool: string, id: string): boolean {
   return backend?.up === true && !backend.closed;
 }
 
-/** Whether the lane's jobs would wait longer than scaleUpWaitMs for the existing workers, or the queue is too deep. */
-function needsAnother(turn: Turn, lane: Lane): boolean {
-  const { depth } = turn.state.gates;
-  if (depth && turn.settings.gates?.queueDepth?.onDepth === 'scale_up') return true;
+/**
+ * Where another worker may be started: anywhere if the lane's jobs would wait longer than scaleUpWaitMs for the existing
+ * ones; while the queue is too deep, where `on_depth` says. Undefined: nowhere.
+ */
+function anotherFor(turn: Turn, lane: Lane): 'anywhere' | 'cpu' | undefined {
+  const { onDepth } = (turn.state.gates.depth && turn.settings.gates?.queueDepth) || {};
+  if (onDepth === 'scale_up' || waitsTooLong(turn, lane)) return 'anywhere';
+  return onDepth === 'cpu' ? 'cpu' : undefined;
+}
+
+function waitsTooLong(turn: Turn, lane: Lane): boolean {
   if (lane.serviceMs === undefined) return false;
   const slots = lane.backends.reduce(
     (sum, { up, closed, info }) => sum + (up && !closed ? info.slots : 0),
