@@ -6,6 +6,7 @@ import type { OpenAiOptions } from '../daemons/worker/openai-engine.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Logger } from '../kit/logger.ts';
 import { Secret } from '../kit/secret.ts';
+import { OrchdError } from '../model/errors.ts';
 import { choiceOf, textOf, variable, wholeOf } from './arguments.ts';
 import { type CliArguments, UsageError } from './command.ts';
 
@@ -28,14 +29,19 @@ export async function engineOf(
 ): Promise<Engine> {
   const slots = wholeOf(values, 'slots', 1, MAX_SLOTS) ?? 1;
   const contextLength = wholeOf(values, 'context', 1, MAX_CONTEXT);
+  const adapter = textOf(values, 'adapter');
+  if (adapter !== undefined && engine !== 'llama')
+    throw new OrchdError('UNSUPPORTED', `the engine "${engine}" cannot apply an adapter`);
   if (engine === 'llama') {
     const { LlamaEngine } = await import('../daemons/worker/llama-engine.ts');
     const { GPU_CHOICES } = await import('../daemons/worker/llama-load.ts');
     const gpu = choiceOf(values, 'gpu', GPU_CHOICES) ?? 'auto';
     const threads = wholeOf(values, 'threads', 1, MAX_SLOTS);
-    return new LlamaEngine({ env, path: resolve(model), slots, contextLength, gpu, threads });
+    const files = { path: resolve(model), adapter: adapter && resolve(adapter) };
+    return new LlamaEngine({ env, ...files, slots, contextLength, gpu, threads });
   }
-  if (engine === 'openai') return openAiOf(values, { env, model, slots, contextLength });
+  const variant = textOf(values, 'variant');
+  if (engine === 'openai') return openAiOf(values, { env, model, variant, slots, contextLength });
   const { DemoEngine } = await import('../daemons/worker/demo-engine.ts');
   const delayMs = Number(variable('ORCHD_WORKER_DEMO_DELAY_MS') ?? 0) || 0;
   return new DemoEngine({ env, model, slots, contextLength: contextLength ?? 4096, delayMs });
@@ -43,7 +49,7 @@ export async function engineOf(
 
 async function openAiOf(
   values: CliArguments['values'],
-  settings: Pick<OpenAiOptions, 'env' | 'model' | 'slots' | 'contextLength'>,
+  settings: Pick<OpenAiOptions, 'env' | 'model' | 'variant' | 'slots' | 'contextLength'>,
 ): Promise<Engine> {
   const url = textOf(values, 'upstream');
   const command = commandOf(textOf(values, 'upstream-command'));

@@ -115,6 +115,7 @@ export function governanceOf(
       modes: Object.fromEntries(policies) as Record<Mode, ModePolicy>,
       rules,
       rights,
+      agents: agents.map(({ name }) => name),
     },
     triggers: triggers.map(({ name, metric, above, for_ms: forMs, to }) => ({
       name,

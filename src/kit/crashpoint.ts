@@ -26,6 +26,11 @@ export const CONSUMER_CRASHPOINTS = [
   'claim:before-answer',
   'results:before-answer',
   'hint:before-publish',
+  'events:before-answer',
+  'stream:before-add',
+  'stream:after-add',
+  'stream:before-ack',
+  'stream:after-ack',
 ] as const;
 
 /** Places in the process that keeps commands; its tests arm them there. */

@@ -221,6 +221,12 @@ export const ERRORS = {
     'The file of the model is not the one that was registered.',
     'Restore the file, or register the model with its current checksum.',
   ),
+  ADAPTER_INVALID: entry(
+    422,
+    false,
+    'The file is not an adapter for this model.',
+    'Name a LoRA file in the format GGUF that was made for the architecture of the model.',
+  ),
   WORKER_BUSY: entry(
     503,
     true,

@@ -102,6 +102,8 @@ export interface GovernancePolicy {
   readonly rules: readonly GovernanceRule[];
   /** The categories of tools that an agent, and every agent below it, may call; an agent that is not listed may call all. */
   readonly rights: readonly AgentRights[];
+  /** The agents that there are: what is below any other has no rights to calls. Not checked where it is absent. */
+  readonly agents?: readonly string[] | undefined;
 }
 
 /** The id of the only record of kind `governance`. */
@@ -129,6 +131,14 @@ export interface GovernanceRecord {
   readonly violations: number;
   /** The last ones, the latest last. */
   readonly last: readonly Violation[];
+  /** Trees in which a critical rule was broken, and of which some jobs are still to be cancelled. */
+  readonly stopping?: readonly StoppedTree[];
+}
+
+export interface StoppedTree {
+  /** The uid of the job at the top, which may have left memory. */
+  readonly root: string;
+  readonly rule: string;
 }
 
 /** Violations that the record keeps; the audit has them all. */

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatModelRef, parseModelRef } from './model-ref.ts';
+import { derivedRef, formatModelRef, parseModelRef, plainRef } from './model-ref.ts';
+
+const DIGEST = '0123456789abcdef'.repeat(4);
 
 test('every kind of reference is parsed and formatted back to the same text', () => {
   const refs = {
@@ -19,6 +21,12 @@ test('every kind of reference is parsed and formatted back to the same text', ()
     'openai:gpt-5/mini': { kind: 'engine', scheme: 'openai', name: 'gpt-5/mini' },
     'llama3:8b': { kind: 'alias', name: 'llama3:8b' },
     small: { kind: 'alias', name: 'small' },
+    'file:/m.gguf::adapter=/l.gguf': { kind: 'file', path: '/m.gguf', adapter: { path: '/l.gguf' } },
+    [`hf:o/r@v::file=m.gguf::adapter=/a b/l@1.gguf@sha256:${DIGEST}::variant=fp16`]: {
+      ...{ kind: 'hf', org: 'o', repo: 'r', rev: 'v', file: 'm.gguf' },
+      ...{ adapter: { path: '/a b/l@1.gguf', sha256: DIGEST }, variant: 'fp16' },
+    },
+    'demo:x::variant=Q8_0': { kind: 'engine', scheme: 'demo', name: 'x', variant: 'Q8_0' },
   };
   for (const [text, ref] of Object.entries(refs)) {
     assert.deepEqual(parseModelRef(text), ref, text);
@@ -69,11 +77,32 @@ test('malformed or unsafe references are refused', () => {
     '../x',
     '/models/x.gguf',
     'a\ud800',
+    'file:/m.gguf::adapter=',
+    'file:/m.gguf::adapter=l.gguf',
+    'file:/m.gguf::adapter=/../l.gguf',
+    'file:/m.gguf::adapter=/l.gguf::adapter=/k.gguf',
+    'file:/m.gguf::adapter=/l.gguf@sha256:00',
+    'file:/m.gguf::variant=',
+    'file:/m.gguf::variant=-x',
+    'file:/m.gguf::variant=a b',
+    'file:/m.gguf::variant=a::variant=b',
+    'file:/m.gguf::variant=a::adapter=/l.gguf',
+    '::adapter=/l.gguf',
     'x'.repeat(1025),
   ];
   for (const text of refused) {
     assert.throws(() => parseModelRef(text), { code: 'INVALID_PARAMS' }, JSON.stringify(text));
   }
+});
+
+test('an adapter and a variant are added to a model that has none, and taken away again', () => {
+  const parts = { adapter: `file:/l.gguf@sha256:${DIGEST}`, variant: 'fp16' };
+  const derived = derivedRef('hf:o/r@v::file=m.gguf', parts);
+  const text = `hf:o/r@v::file=m.gguf::adapter=/l.gguf@sha256:${DIGEST}::variant=fp16`;
+  assert.equal(formatModelRef(derived), text);
+  assert.deepEqual(parseModelRef(text), derived);
+  assert.equal(formatModelRef(plainRef(derived)), 'hf:o/r@v::file=m.gguf');
+  assert.throws(() => derivedRef(text, { variant: 'x' }), { details: { field: 'model_id' } });
 });
 
 test('any text is either refused with INVALID_PARAMS, or formatted back to itself', () => {
@@ -84,6 +113,8 @@ test('any text is either refused with INVALID_PARAMS, or formatted back to itsel
     '/',
     '@',
     '::file=',
+    '::adapter=',
+    '::variant=',
     '..',
     '-',
     'a',

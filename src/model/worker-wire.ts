@@ -264,6 +264,9 @@ export const WorkerHealth = open({
   status: Type.Enum(['starting', 'ready', 'busy', 'draining', 'failed']),
   worker_id: Type.String(),
   model: Type.String(),
+  /** The file of the LoRA adapter that is applied to the model. */
+  adapter: optional(Type.String()),
+  variant: optional(Type.String()),
   vram_bytes: Bytes,
   uptime_seconds: Type.Number({ minimum: 0 }),
   slots: Count,

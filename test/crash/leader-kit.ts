@@ -24,15 +24,33 @@ const isAlive = ({ exitCode, signalCode }: ChildProcess): boolean => exitCode ==
 export class LedNodes {
   readonly #folder: string;
   readonly #database: string;
-  readonly #sql: Sql;
+  readonly #sql: Sql | undefined;
   #nodes: Promise<Node>[] = [];
+  readonly #started: Node[] = [];
   #made = 0;
   #runs = 0;
+  readonly #redis: readonly string[];
 
-  constructor(folder: string, database: string, sql: Sql) {
+  /** `sql` looks into the audit of runs; `redis` is the address of a server that the nodes use, if they are to use one. */
+  constructor(folder: string, database: string, { sql, redis }: { sql?: Sql; redis?: string } = {}) {
     this.#folder = folder;
     this.#database = database;
     this.#sql = sql;
+    this.#redis = redis === undefined ? [] : [redis];
+  }
+
+  /** The port of a node that lives, whether or not it leads. */
+  get livePort(): number | undefined {
+    const node = this.#started.find(({ child }) => isAlive(child));
+    return node && Number(new URL(node.url).port);
+  }
+
+  /** Waits until the node that leads has died where the order says, while others keep it busy. */
+  async dies(order: DeathOrder): Promise<void> {
+    const { child } = await this.#leader();
+    const ended = once(child, 'exit');
+    child.send(order);
+    await ended;
   }
 
   get #ledger(): string {
@@ -47,14 +65,16 @@ export class LedNodes {
   }
 
   async #start(): Promise<Node> {
-    const child = fork(SCRIPT, [`node-${++this.#made}`, this.#folder, this.#database], {
+    const child = fork(SCRIPT, [`node-${++this.#made}`, this.#folder, this.#database, ...this.#redis], {
       env: { ...process.env, NODE_OPTIONS: '' },
     });
     const failed = once(child, 'exit').then(() => Promise.reject(new Error('a node did not start')));
     const [{ url }] = (await Promise.race([once(child, 'message'), failed])) as [{ url: string }];
     // Its end is expected from now on.
     failed.catch(() => undefined);
-    return { child, url };
+    const node = { child, url };
+    this.#started.push(node);
+    return node;
   }
 
   async stop(): Promise<void> {
@@ -68,8 +88,7 @@ export class LedNodes {
 
   async #leader(): Promise<Node> {
     for (;;) {
-      for (const each of this.#nodes) {
-        const node = await each;
+      for (const node of this.#started) {
         if (isAlive(node.child) && (await ask<{ is_leader: boolean }>(node, '/leader'))?.is_leader)
           return node;
       }
@@ -146,19 +165,22 @@ export class LedNodes {
 
   /** What happened to the jobs of a run, for whoever looks for the reason of a problem. */
   async #trail(run: string): Promise<string[]> {
-    const rows = await this.#sql.query<{ subject: string; type: string; epoch: number }>(
-      'SELECT subject, event_type AS type, epoch FROM orchestrator_audit WHERE subject LIKE ? ORDER BY id',
-      [`${run}%`],
+    return (await this.#rows(`${run}%`)).map(
+      ({ subject, type, epoch }) => `epoch ${epoch}: ${subject} ${type}`,
     );
-    return rows.map(({ subject, type, epoch }) => `epoch ${epoch}: ${subject} ${type}`);
+  }
+
+  async #rows(subjects: string): Promise<{ subject: string; type: string; epoch: number }[]> {
+    assert.ok(this.#sql);
+    return this.#sql.query(
+      'SELECT subject, event_type AS type, epoch FROM orchestrator_audit WHERE subject LIKE ? ORDER BY id',
+      [subjects],
+    );
   }
 
   /** A job is begun no more once its end is in the database, whoever leads. */
   async #repeated(run: string): Promise<string[]> {
-    const rows = await this.#sql.query<{ subject: string; type: string }>(
-      'SELECT subject, event_type AS type FROM orchestrator_audit WHERE subject LIKE ? ORDER BY id',
-      [`${run}.%`],
-    );
+    const rows = await this.#rows(`${run}.%`);
     const ended = new Set<string>();
     const found: string[] = [];
     for (const { subject, type } of rows) {

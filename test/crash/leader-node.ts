@@ -1,5 +1,5 @@
 /**
- * A node of a cluster in a process of its own: `leader-node.ts NODE FOLDER DATABASE`. It tells its parent where it listens,
+ * A node of a cluster in a process of its own: `leader-node.ts NODE FOLDER DATABASE [REDIS]`. It tells its parent where it listens,
  * and dies where the parent says: at the n-th pass of a crash point from then on.
  */
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ export interface DeathOrder {
   readonly pass: number;
 }
 
-const [node, folder, url] = process.argv.slice(2) as [string, string, string];
+const [node, folder, url, redis] = process.argv.slice(2) as [string, string, string, string?];
 
 let order: DeathOrder | undefined;
 let passes = 0;
@@ -51,6 +51,7 @@ const config = loadConfig({
     orchestrator: { recovery: { holder_lost_ms: 2000, sweep_interval_ms: 200 } },
     backends: { demo: false },
     agents: [HELPER],
+    ...(redis !== undefined && { redis: { url: redis, claim_idle_ms: 1000 } }),
   }),
 });
 const data = join(folder, node);

@@ -39,7 +39,7 @@ before(async () => {
   server = await testMariaDb();
   const database = await server.database();
   sql = await connector(database)();
-  nodes = new LedNodes(scratch, database, sql);
+  nodes = new LedNodes(scratch, database, { sql });
   await nodes.fill();
 });
 after(async () => {

@@ -14,7 +14,8 @@ function note(word: string, { job }: JobContext): void {
 
 async function handle(told: Told, context: JobContext): Promise<unknown> {
   note('began', context);
-  if (told.do === 'block') {
+  if (told.do === 'note') note('ended', context);
+  else if (told.do === 'block') {
     const end = performance.now() + told.ms;
     while (performance.now() < end);
   } else if (told.do === 'die') {
@@ -26,6 +27,7 @@ async function handle(told: Told, context: JobContext): Promise<unknown> {
     context.used({ prompt_tokens: 3, completion_tokens: 4 });
     note('said', context);
     while (told.until !== undefined && !existsSync(told.until)) await setTimeout(20);
+    note('ended', context);
   } else if (told.do === 'large') return 'x'.repeat(told.chars);
   else if (told.do === 'hold') {
     while (!existsSync(told.until)) {

@@ -25,7 +25,9 @@ def note(word, context):
 def handle(payload, context):
     note("began", context)
     what = payload["do"]
-    if what == "block":
+    if what == "note":
+        note("ended", context)
+    elif what == "block":
         end = time.monotonic() + payload["ms"] / 1000
         while time.monotonic() < end:
             pass
@@ -40,6 +42,7 @@ def handle(payload, context):
         note("said", context)
         while "until" in payload and not os.path.exists(payload["until"]):
             time.sleep(0.02)
+        note("ended", context)
     elif what == "large":
         return "x" * payload["chars"]
     elif what == "hold":

@@ -6,6 +6,7 @@ import type { EngineEvent } from '../../src/core/engine/areas.ts';
 import { Engine, type Step } from '../../src/core/engine/engine.ts';
 import type { CancelAnswer, SubmitAnswer } from '../../src/core/engine/jobs.ts';
 import type { BackendInfo, Outcome } from '../../src/core/ports/backend.ts';
+import { Restore } from '../../src/core/restore.ts';
 import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import { JobEntry } from '../../src/core/state/job-entry.ts';
 import { errorInfo, OrchdError } from '../../src/model/errors.ts';
@@ -232,6 +233,18 @@ export class EngineKit {
   get claims(): string[] {
     return this.log.filter(({ change }) => isClaim(change)).map(({ change }) => change.id);
   }
+}
+
+/** A later brain with the records of an earlier one. */
+export function reopened(before: EngineKit, settings: Partial<EngineSettings>): EngineKit {
+  const engine = new Engine({ settings: { ...SETTINGS, ...settings }, random: () => 0 });
+  const kit = new EngineKit({}, () => 0, engine);
+  kit.now = before.now;
+  const restore = new Restore(engine.state, kit.now);
+  for (const [at, { change }] of before.log.entries()) restore.change(change, at + 1);
+  restore.finish({ seq: before.engine.state.seq, at: kit.now, indexedUpTo: 0 });
+  kit.step({ type: 'open', owner: 'kit' });
+  return kit;
 }
 
 const isClaim = (change: Change): boolean => change.kind === 'job' && change.after?.state === 'claimed';

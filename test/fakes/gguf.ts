@@ -1,6 +1,7 @@
 /**
  * Writes a model that a real engine loads: a tenth of a megabyte, the same bytes every time. It has no attention to
- * what was said; which word follows a word is a table, so its text can be read and ends by itself.
+ * what was said; which word follows a word is a table, so its text can be read and ends by itself. An adapter replaces
+ * that table by another one.
  */
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -52,8 +53,43 @@ export function writeTinyModel(
   path: string,
   { name = 'tiny', salt = '', contextLength = 2048 }: TinyModel = {},
 ): void {
-  const tensors = tensorsOf(salt);
-  const keys = [...architecture(name, contextLength), ...tokenizer()];
+  writeGguf(path, [...architecture(name, contextLength), ...tokenizer()], tensorsOf(salt));
+}
+
+export interface TinyAdapter {
+  /** The salt of the model that the adapter is for. */
+  readonly of?: string;
+  /** With the adapter the model answers as the model with this salt does. */
+  readonly as: string;
+  readonly architecture?: string;
+  readonly type?: string;
+  /** Another width than that of the model makes an adapter that does not fit. */
+  readonly width?: number;
+}
+
+/** A LoRA adapter: one matrix of it changes nothing, the other one is the difference of the two tables. */
+export function writeTinyAdapter(
+  path: string,
+  { of = '', as, architecture: name = 'llama', type = 'lora', width = WIDTH }: TinyAdapter,
+): void {
+  const keys = [
+    entry('general.type', 8, text('adapter')),
+    entry('general.architecture', 8, text(name)),
+    entry('adapter.type', 8, text(type)),
+    // The engine multiplies by alpha over the rank.
+    entry('adapter.lora.alpha', 6, f32([WIDTH])),
+  ];
+  const one = new Float32Array(width * WIDTH);
+  for (let place = 0; place < Math.min(width, WIDTH); place++) one[place * width + place] = 1;
+  const [before, after] = [table(of), table(as)];
+  const difference = after.map((value, at) => value - (before[at] ?? 0));
+  writeGguf(path, keys, [
+    { name: 'output.weight.lora_a', dims: [width, WIDTH], values: one },
+    { name: 'output.weight.lora_b', dims: [WIDTH, TOKENS.length], values: difference },
+  ]);
+}
+
+function writeGguf(path: string, keys: readonly Buffer[], tensors: readonly Tensor[]): void {
   const head = [Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(keys.length), ...keys];
   let offset = 0;
   for (const { name: called, dims, values } of tensors) {

@@ -11,8 +11,10 @@ import { runtimeSettings } from '../../src/app/settings.ts';
 import { FunctionBackend, type FunctionBackendOptions } from '../../src/backends/local/functions.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Backend } from '../../src/core/ports/backend.ts';
+import type { Doorbell } from '../../src/core/ports/doorbell.ts';
 import type { PoolManagers } from '../../src/core/ports/pools.ts';
 import { ByteRoom } from '../../src/kit/byte-room.ts';
+import type { Env } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { OrchdError } from '../../src/model/errors.ts';
@@ -51,6 +53,9 @@ export interface HttpBrainOptions {
   readonly heartbeatMs?: number;
   readonly maxStreamsPerCaller?: number;
   readonly maxStreamsPerTenant?: number;
+  /** Tells consumers which jobs wait for them. */
+  readonly doorbell?: Doorbell;
+  readonly env?: Env;
   /** Origins of pages that may use it. */
   readonly origins?: readonly string[];
 }
@@ -76,7 +81,7 @@ const NO_RELOADING: Reloading = {
 };
 
 export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBrain> {
-  const env = realEnv();
+  const { env = realEnv(), doorbell } = options;
   const logged: string[] = [];
   const logger = createLogger({
     write: (line) => logged.push(line),
@@ -112,6 +117,7 @@ export async function httpBrain(options: HttpBrainOptions = {}): Promise<HttpBra
     },
     logger,
     ...(options.managers && { managers: options.managers }),
+    ...(doorbell && { doorbell }),
     observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally]),
   });
   await orchestrator.start();

@@ -9,6 +9,7 @@ import { needDebian } from './debian.ts';
 
 const START_MS = 30_000;
 const START_TRIES = 5;
+const LOOPBACK = '127.0.0.1';
 
 export interface RedisOptions {
   /** The folder above its own; a test that only kills may keep it in memory. */
@@ -17,6 +18,10 @@ export interface RedisOptions {
   readonly args?: readonly string[];
   /** The program; it is found or installed where none is given. */
   readonly program?: string;
+  /** The address that it listens on; loopback by default. */
+  readonly host?: string;
+  /** Words before the command, such as those that run it in a network namespace. */
+  readonly within?: readonly string[];
 }
 
 /** A reply as Redis gives it: texts, numbers, null, and lists of them. */
@@ -57,18 +62,23 @@ export class OwnRedis {
   protected readonly folder: string;
   readonly #program: string;
   readonly #args: readonly string[];
+  readonly #host: string;
+  readonly #within: readonly string[];
   #child: ChildProcess | undefined;
 
-  constructor(program: string, port: number, { folder = tmpdir(), args = [] }: RedisOptions) {
+  constructor(program: string, port: number, options: RedisOptions) {
+    const { folder = tmpdir(), args = [], host = LOOPBACK, within = [] } = options;
     this.#program = program;
     this.#args = args;
+    this.#host = host;
+    this.#within = within;
     this.port = port;
     this.folder = fs.mkdtempSync(join(folder, 'orchd-redis-'));
     this.socket = join(this.folder, 'redis.sock');
   }
 
   get url(): string {
-    return `redis://127.0.0.1:${this.port}`;
+    return `redis://${this.#host}:${this.port}`;
   }
 
   get pid(): number {
@@ -78,7 +88,8 @@ export class OwnRedis {
   /** Starts it with the data that it has, or `empty`. */
   async start(how: 'as it was' | 'empty' = 'as it was'): Promise<void> {
     if (how === 'empty') this.removeData();
-    const child = spawn(this.#program, this.arguments(), { stdio: 'ignore' });
+    const [program = '', ...words] = [...this.#within, this.#program, ...this.arguments()];
+    const child = spawn(program, words, { stdio: 'ignore' });
     this.#child = child;
     const kill = (): void => void child.kill('SIGKILL');
     process.once('exit', kill);
@@ -93,9 +104,11 @@ export class OwnRedis {
   }
 
   protected arguments(): string[] {
-    const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--unixsocket', this.socket];
+    const own = ['--port', String(this.port), '--bind', this.#host, '--unixsocket', this.socket];
     const where = ['--dir', this.folder, '--logfile', join(this.folder, 'log')];
-    return [...own, ...where, '--save', '', '--appendonly', 'no', ...this.#args];
+    // In its protected mode it refuses whoever does not come over loopback.
+    const open = this.#host === LOOPBACK ? [] : ['--protected-mode', 'no'];
+    return [...own, ...where, ...open, '--save', '', '--appendonly', 'no', ...this.#args];
   }
 
   protected removeData(): void {
@@ -149,7 +162,7 @@ export class OwnRedis {
 
   #answers(): Promise<boolean> {
     return new Promise((resolve) => {
-      const socket = connect(this.port, '127.0.0.1', () => socket.write('PING\r\n'));
+      const socket = connect(this.port, this.#host, () => socket.write('PING\r\n'));
       socket.once('data', (data) => {
         socket.destroy();
         // A server that asks for a password has started as well.

@@ -29,18 +29,21 @@ export class ConsumerSite {
   readonly ledger: string;
   readonly url: string;
   readonly #t: TestContext;
+  readonly #redis: { readonly redisUrl?: string };
 
-  constructor(t: TestContext, url: string, folder: string = testFolder(t)) {
+  /** `redisUrl`: where its consumers hear of jobs. */
+  constructor(t: TestContext, url: string, folder: string = testFolder(t), redisUrl?: string) {
     this.#t = t;
     this.url = url;
+    this.#redis = redisUrl === undefined ? {} : { redisUrl };
     this.folder = folder;
     this.ledger = join(this.folder, 'ledger');
   }
 
   start(language: Language, options: Partial<ConsumerProgram> = {}): RunningConsumer {
     const { url, ledger } = this;
-    const program = { url, ledger, pool: 'p', slots: 4, leaseTtlMs: 15_000, graceMs: 10_000, ...options };
-    return startConsumer(this.#t, language, program);
+    const program = { url, ledger, pool: 'p', slots: 4, leaseTtlMs: 15_000, graceMs: 10_000 };
+    return startConsumer(this.#t, language, { ...program, ...this.#redis, ...options });
   }
 
   async call<T>(method: string, path: string, body?: unknown): Promise<T> {

@@ -1,23 +1,19 @@
-/** Consumers in each language with a client, as real processes, against a brain in this process. */
+/**
+ * Consumers in each language with a client, as real processes, against a brain in this process: the same tests on the
+ * embedded store and on a real MariaDB with a real Redis. `STORM=1`: a handler blocks its loop for a minute.
+ */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { begun } from '../fakes/consumer-programs.ts';
+import { connector } from '../../src/stores/mariadb/sql.ts';
+import { begun, type Language } from '../fakes/consumer-programs.ts';
 import { engineOf } from '../fakes/engine-of.ts';
-import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
 import { proxyTo } from '../fakes/proxy.ts';
-import { aMoment, ConsumerSite, EACH } from './consumer-kit.ts';
-import { tempFolder, within } from './flow-kit.ts';
-
-const QUICK = `orchestrator:
-  retry: { base_delay_ms: 10, max_delay_ms: 10 }`;
-
-async function siteOf(t: TestContext): Promise<{ site: ConsumerSite; brain: HttpBrain }> {
-  const brain = await httpBrain({ data: tempFolder(t), config: QUICK });
-  t.after(() => brain.stop());
-  return { site: new ConsumerSite(t, brain.url), brain };
-}
+import { deadLetters, tokensIn, until as untilSo } from '../fakes/redis-kit.ts';
+import { aMoment, EACH } from './consumer-kit.ts';
+import { DEPLOYMENTS, type Deployment, deployed } from './deployments.ts';
+import { within } from './flow-kit.ts';
 
 /** True for every second request of this kind. */
 function everyOther(path: RegExp): (request: { readonly url?: string | undefined }) => boolean {
@@ -25,11 +21,40 @@ function everyOther(path: RegExp): (request: { readonly url?: string | undefined
   return ({ url = '' }) => path.test(url) && ++count % 2 === 0;
 }
 
+/** How long a handler blocks its loop; its lease is much shorter. */
+const BLOCK_MS = process.env['STORM'] === '1' ? 60_000 : 9000;
+
 const touch = (file: string): void => writeFileSync(file, '');
 
-for (const language of EACH) {
-  test(`${language}: a job ends as its handler does, with its result, its error and its tokens`, async (t) => {
-    const { site } = await siteOf(t);
+for (const where of DEPLOYMENTS) {
+  test(`[NEWS-14] the tests of consumers run on ${where}, which is what it says`, (t) => isReal(t, where));
+  for (const language of EACH) promises(where, language);
+}
+
+async function isReal(t: TestContext, where: Deployment): Promise<void> {
+  const { site, redis, data } = await deployed(t, where);
+  await site.call('POST', '/v2/consumers', { pool: 'p', slots: 1, types: ['work'], listens: 'redis' });
+  await site.submit('a', {});
+  if (where === 'the embedded store') {
+    assert.equal(redis, undefined);
+    return assert.ok(existsSync(join(data, 'log')), 'the job is in the log of its folder');
+  }
+  assert.ok(redis);
+  assert.match(String(await redis.call('INFO', 'server')), /redis_version:[7-9]/);
+  await untilSo(async () => (await tokensIn(redis, 'p')).join() === 'a:1');
+  const sql = await connector(data)();
+  const [row] = await sql.query<{ version: string; status: string }>(
+    "SELECT VERSION() AS version, status FROM orchestrator_jobs WHERE job_id = 'a'",
+  );
+  await sql.close();
+  assert.match(row?.version ?? '', /MariaDB/);
+  assert.equal(row?.status, 'claimed');
+}
+
+/** What holds of consumers in each language, wherever the brain keeps its jobs. */
+function promises(where: Deployment, language: Language): void {
+  test(`[NEWS-14] ${language} on ${where}: a job ends as its handler does, with its result, its error and its tokens`, async (t) => {
+    const { site } = await deployed(t, where);
     const consumer = site.start(language);
     await site.submit('good', { do: 'note' });
     await site.submit('bad', { do: 'fail' });
@@ -46,8 +71,8 @@ for (const language of EACH) {
     assert.match(huge.error?.message ?? '', /the result was refused/);
   });
 
-  test(`${language}: those who follow a job hear what its handler says, once and in order`, async (t) => {
-    const { site, brain } = await siteOf(t);
+  test(`[NEWS-14] ${language} on ${where}: those who follow a job hear what its handler says, once and in order`, async (t) => {
+    const { site, brain } = await deployed(t, where);
     const words = Array.from({ length: 50 }, (_, n) => `${n} `);
     await site.submit('said', { do: 'say', words });
     const heard = fetch(`${brain.url}/v2/tasks/said/events`).then((answer) => answer.text());
@@ -60,8 +85,8 @@ for (const language of EACH) {
     );
   });
 
-  test(`${language}: no job is lost or run twice when answers of the brain are lost`, async (t) => {
-    const { site, brain } = await siteOf(t);
+  test(`[NEWS-14] ${language} on ${where}: no job is lost or run twice when answers of the brain are lost`, async (t) => {
+    const { site, brain } = await deployed(t, where);
     const url = await proxyTo(t, brain.url, () => undefined, everyOther(/consumers/));
     const ids = Array.from({ length: 100 }, (_, n) => `job${n}`);
     for (const id of ids) await site.submit(id, { do: 'note' });
@@ -74,8 +99,8 @@ for (const language of EACH) {
     assert.equal(consumer.child.exitCode, null);
   });
 
-  test(`${language}: a job that is cancelled is stopped, and one that runs is finished at SIGTERM`, async (t) => {
-    const { site } = await siteOf(t);
+  test(`[NEWS-14] ${language} on ${where}: a job that is cancelled is stopped, and one that runs is finished at SIGTERM`, async (t) => {
+    const { site } = await deployed(t, where);
     const consumer = site.start(language, { slots: 2, leaseTtlMs: 1500 });
     const until = join(site.folder, 'go');
     await site.submit('cancelled', { do: 'hold', until: join(site.folder, 'never') });
@@ -94,8 +119,8 @@ for (const language of EACH) {
     assert.deepEqual(await site.consumers(), []);
   });
 
-  test(`${language}: a consumer that an operator drains finishes what it holds, and ends`, async (t) => {
-    const { site } = await siteOf(t);
+  test(`[NEWS-14] ${language} on ${where}: a consumer that an operator drains finishes what it holds, and ends`, async (t) => {
+    const { site } = await deployed(t, where);
     const consumer = site.start(language, { leaseTtlMs: 1500 });
     const until = join(site.folder, 'go');
     await site.submit('held', { do: 'hold', until });
@@ -109,10 +134,10 @@ for (const language of EACH) {
     assert.equal((await site.job('later')).state, 'queued');
   });
 
-  test(`${language}: a handler that blocks its loop for many leases is neither called dead nor doubled`, async (t) => {
-    const { site } = await siteOf(t);
+  test(`[NEWS-14] ${language} on ${where}: a handler that blocks its loop for many leases is neither called dead nor doubled`, async (t) => {
+    const { site } = await deployed(t, where);
     const consumer = site.start(language, { slots: 1, leaseTtlMs: 4000 });
-    await site.submit('long', { do: 'block', ms: 20_000 });
+    await site.submit('long', { do: 'block', ms: BLOCK_MS });
     await consumer.saw(/began long/);
     const states = new Set<string>();
     while ((await site.job('long')).state !== 'succeeded') {
@@ -124,8 +149,8 @@ for (const language of EACH) {
     assert.deepEqual(begun(site.ledger), ['long:1']);
   });
 
-  test(`${language}: a late result of a consumer that was stopped is refused, and noted`, async (t) => {
-    const { site, brain } = await siteOf(t);
+  test(`[NEWS-14] ${language} on ${where}: a late result of a consumer that was stopped is refused, and noted`, async (t) => {
+    const { site, brain } = await deployed(t, where);
     let hearsNothing = false;
     const url = await proxyTo(t, brain.url, ({ url = '' }) =>
       hearsNothing && url.endsWith('/heartbeat') ? 'no heartbeats now' : undefined,
@@ -152,8 +177,8 @@ for (const language of EACH) {
     assert.deepEqual((await site.ended('next')).result, { pid: first.child.pid });
   });
 
-  test(`${language}: a job that kills its consumers is dead after its tries, and done when it is redriven`, async (t) => {
-    const { site } = await siteOf(t);
+  test(`[NEWS-14] ${language} on ${where}: a job that kills its consumers is dead after its tries, and done when it is redriven`, async (t) => {
+    const { site, redis } = await deployed(t, where);
     const unless = join(site.folder, 'mended');
     await site.submit('deadly', { do: 'die', unless }, { max_tries: 2 });
     for (const attempt of [1, 2]) {
@@ -162,6 +187,8 @@ for (const language of EACH) {
       assert.equal(await within(consumer.ended), null);
     }
     assert.equal((await site.ended('deadly')).state, 'dead');
+    if (redis)
+      await untilSo(async () => (await deadLetters(redis)).some(({ job_id }) => job_id === 'deadly'));
     touch(unless);
     await site.call('POST', '/v2/tasks/deadly/redrive');
     site.start(language, { slots: 1 });

@@ -118,8 +118,9 @@ describe('a run whose agent', () => {
   const begun = () => {
     const asked = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
-    const model = new ScriptedModel(async (turn): Promise<Said> => {
+    const model = new ScriptedModel(async (turn, { messages }): Promise<Said> => {
       if (turn > 0) return { text: 'the end' };
+      if (messages[0]?.content.startsWith('Lead')) return { calls: [['b', 'a', { input: 'x' }]] };
       asked.resolve();
       await goOn.promise;
       return { calls: [['c', 'current_time', {}]] };
@@ -148,4 +149,26 @@ describe('a run whose agent', () => {
       assert.match(messages[0]?.content ?? '', /^Be kind\./);
       assert.match(unmarked(messages.at(-1)?.content ?? ''), told);
     });
+
+  onStores('was removed leaves no rights to the agents below it', LASTING, async (t, data) => {
+    const { model, asked, goOn } = begun();
+    const backends = [model.backend()];
+    const leading = BEFORE.replace(
+      ']}]',
+      ']}, {name: boss, model: scripted, instructions: Lead., tools: [a]}]',
+    );
+    const first = await start(t, { data, config: leading, backends });
+    await first.submit({ job_id: 'r', type: 'agent', payload: { agent: 'boss', input: 'x' } });
+    await within(asked);
+    const stopped = first.stop();
+    goOn();
+    await within(stopped);
+    const second = await start(t, { data, config: BEFORE, backends });
+    await within(second.wait('r'));
+    const told = model.heard.map(({ messages }) => messages.at(-1)?.content ?? '');
+    assert.ok(
+      told.some((text) => /not allowed: there is no agent "boss" any more/.test(text)),
+      told.join('\n'),
+    );
+  });
 });

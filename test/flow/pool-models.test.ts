@@ -5,9 +5,10 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeF
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readEvents } from '../../src/wire/sse.ts';
+import { writeTinyAdapter, writeTinyModel } from '../fakes/gguf.ts';
 import { ggufHeader } from '../fakes/gguf-header.ts';
 import { fakeHub, SHA } from '../fakes/hub.ts';
-import { type Answered, type PoolCaller, pool, poolFolder } from '../fakes/pool-kit.ts';
+import { type Answered, type PoolCaller, pool, poolFolder, WORKER_COMMAND } from '../fakes/pool-kit.ts';
 
 const MODEL = Buffer.concat([
   ggufHeader({
@@ -63,6 +64,45 @@ test('a file is found inside of the folders that were named, and nowhere else', 
   assert.equal(messages.size, 1, 'it does not tell what is there from what is not');
   await refused(caller, `file:${models}/../outside.gguf`, 'INVALID_PARAMS');
   assert.deepEqual((await resolve(caller, 'demo:x')).body, { model_ref: 'demo:x', size_bytes: 0, slots: 4 });
+});
+
+test('an adapter is a LoRA file for the model, inside of the folders, with its digest: else its worker is not started', async (t) => {
+  const data = poolFolder(t);
+  const models = join(data, 'models');
+  mkdirSync(models);
+  const model = join(models, 'm.gguf');
+  const lora = join(models, 'lora.gguf');
+  writeTinyModel(model);
+  writeTinyAdapter(lora, { as: 'x' });
+  writeTinyAdapter(join(data, 'outside.gguf'), { as: 'x' });
+  symlinkSync('../outside.gguf', join(models, 'link.gguf'));
+  writeTinyAdapter(join(models, 'qwen.gguf'), { as: 'x', architecture: 'qwen2' });
+  writeTinyAdapter(join(models, 'control.gguf'), { as: 'x', type: 'control_vector' });
+  writeFileSync(join(models, 'text.gguf'), 'no adapter at all');
+  const config = { models: [models], worker_command: [...WORKER_COMMAND, '--lora', '{adapter}'] };
+  const caller = await pool(t, join(data, 'pool'), config);
+  const sha256 = createHash('sha256').update(readFileSync(lora)).digest('hex');
+  for (const [adapter, code] of [
+    [join(models, 'none.gguf'), 'MODEL_NOT_FOUND'],
+    [join(data, 'outside.gguf'), 'MODEL_NOT_FOUND'],
+    [join(models, 'link.gguf'), 'MODEL_NOT_FOUND'],
+    [models, 'MODEL_NOT_FOUND'],
+    [`${models}/../outside.gguf`, 'INVALID_PARAMS'],
+    [model, 'ADAPTER_INVALID'],
+    [join(models, 'text.gguf'), 'ADAPTER_INVALID'],
+    [join(models, 'control.gguf'), 'ADAPTER_INVALID'],
+    [join(models, 'qwen.gguf'), 'ADAPTER_INVALID'],
+    [`${lora}@sha256:${sha256.replace(/^./, (digit) => (digit === '0' ? '1' : '0'))}`, 'MODEL_UNVERIFIED'],
+    [`${lora}@sha256:${sha256}`, undefined],
+    [lora, undefined],
+  ] as const) {
+    const ref = `file:${model}::adapter=${adapter}`;
+    const id = code === undefined ? `w${caller.epoch++}` : 'refused';
+    const { body } = await caller.start(id, ref);
+    assert.equal(body.error?.code, code, `${adapter}: ${JSON.stringify(body)}`);
+    if (code === undefined) assert.equal((await resolve(caller, ref)).body.model_ref, ref);
+    else assert.equal(await caller.worker('refused'), undefined);
+  }
 });
 
 test('what a model needs is taken from its file and its header where the order does not say it', async (t) => {

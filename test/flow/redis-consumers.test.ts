@@ -1,5 +1,6 @@
 /** Consumers that hear of jobs over Redis and claim them from a server, with Redis emptied and killed meanwhile. */
 import assert from 'node:assert/strict';
+import { type AddressInfo, createConnection, createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type OwnRedis, testRedis, until } from '../fakes/redis-kit.ts';
 import { type ServerProcess, serve, testFolder } from './server-process.ts';
@@ -104,28 +105,85 @@ for (const pool of ['default', 'gpu'])
     }
   });
 
-test('a server says in /health that its Redis may drop keys, or is away, and serves consumers that ask', async (t) => {
-  const redis = await testRedis(t, { args: ['--maxmemory', '64mb', '--maxmemory-policy', 'allkeys-lru'] });
-  const server = await serve(t, { data: testFolder(t), config: { redis: { url: redis.url } } });
-  const health = async (): Promise<{ status: string; redis_problems: readonly string[] }> =>
-    (await fetch(`${server.url}/health`)).json() as never;
-  const says = (what: RegExp) => async (): Promise<boolean> =>
-    (await health()).redis_problems.some((problem) => what.test(problem));
-  await until(says(/maxmemory-policy noeviction/));
-  assert.equal((await health()).status, 'degraded');
-  await redis.kill();
-  await until(says(/does not answer/));
-  const body = { pool: 'p', slots: 1, types: ['work'], listens: 'redis' };
-  const { consumer_id } = await post<Registered>(server, '/v2/consumers', body);
-  await post(server, '/v2/tasks', { type: 'work', job_id: 'a', payload: 1 });
-  const claim = { claim: 1, max: 1, wait_ms: 20_000 };
-  const { jobs } = await post<{ jobs: { token: string }[] }>(
-    server,
-    `/v2/consumers/${consumer_id}/claim`,
-    claim,
-  );
-  assert.deepEqual(
-    jobs.map(({ token }) => token),
-    ['a:1'],
-  );
-});
+/** A server that says it is older than it is. */
+async function oldRedis(t: TestContext): Promise<string> {
+  const redis = await testRedis(t);
+  const server = createServer((near) => {
+    const far = createConnection(redis.port, '127.0.0.1');
+    for (const socket of [near, far]) socket.on('error', () => undefined);
+    near.on('close', () => far.destroy()).pipe(far);
+    far.on('close', () => near.destroy());
+    far.on('data', (data) =>
+      near.write(
+        Buffer.from(data.toString('latin1').replace('redis_version:7.', 'redis_version:6.'), 'latin1'),
+      ),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const urlWith = async (t: TestContext, ...args: readonly string[]): Promise<string> =>
+  (await testRedis(t, { args })).url;
+
+/** What can be wrong with a Redis, what is said about it, and the address of one. */
+const UNFIT: readonly (readonly [string, RegExp, (t: TestContext) => Promise<string>])[] = [
+  ['too old', /6\.\S+ is too old: it must be 7\.0/, oldRedis],
+  ['full', /is full: raise maxmemory/, (t) => urlWith(t, '--maxmemory', '500kb')],
+  [
+    'one that drops keys',
+    /set maxmemory-policy noeviction/,
+    (t) => urlWith(t, '--maxmemory', '64mb', '--maxmemory-policy', 'allkeys-lru'),
+  ],
+  [
+    'read-only',
+    /is a read-only replica/,
+    async (t) => urlWith(t, '--replicaof', '127.0.0.1', String((await testRedis(t)).port)),
+  ],
+  [
+    'one that allows nothing',
+    /the user of Redis lacks rights: .*XADD/,
+    async (t) => {
+      const redis = await testRedis(t);
+      await redis.call('ACL', 'SETUSER', 'default', '-@all', '+info', '+multi', '+discard', '+select');
+      return redis.url;
+    },
+  ],
+  [
+    'away',
+    /Redis does not answer/,
+    async (t) => {
+      const redis = await testRedis(t);
+      await redis.kill();
+      return redis.url;
+    },
+  ],
+];
+
+for (const [name, words, urlOf] of UNFIT)
+  test(`with a Redis that is ${name}, a server says so at its start and in /health, and consumers get their work by long poll`, async (t) => {
+    const config = { redis: { url: await urlOf(t) } };
+    const server = await serve(t, { data: testFolder(t), config });
+    await server.saw('out', new RegExp(`"level":"warn".*${words.source}`));
+    type Health = { status: string; redis_problems: readonly string[] };
+    const health = (await (await fetch(`${server.url}/health`)).json()) as Health;
+    assert.equal(health.status, 'degraded');
+    assert.match(health.redis_problems.join(), words);
+    const body = { pool: 'p', slots: 1, types: ['work'], listens: 'redis' };
+    const { consumer_id } = await post<Registered>(server, '/v2/consumers', body);
+    const path = `/v2/consumers/${consumer_id}`;
+    const claimed = post<{ jobs: { token: string }[] }>(server, `${path}/claim`, {
+      ...{ claim: 1, max: 1, wait_ms: 30_000 },
+    });
+    await post(server, '/v2/tasks', { type: 'work', job_id: 'a', payload: 1 });
+    const { jobs } = await claimed;
+    assert.deepEqual(
+      jobs.map(({ token }) => token),
+      ['a:1'],
+    );
+    const results = [{ token: 'a:1', ok: true, result: 1 }];
+    await post(server, `${path}/results`, { results });
+    const job = (await (await fetch(`${server.url}/v2/tasks/a`)).json()) as { state: string };
+    assert.equal(job.state, 'succeeded');
+  });

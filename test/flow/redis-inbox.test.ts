@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deadLetters, fill, testRedis, until } from '../fakes/redis-kit.ts';
 import { LASTING, onStores } from './flow-kit.ts';
+import { holdable } from './holding.ts';
 import { StreamSite } from './redis-kit.ts';
 import { serve, testFolder } from './server-process.ts';
 
@@ -33,6 +34,42 @@ onStores('jobs and events of a stream become jobs, once for each entry', LASTING
   );
   assert.equal((await site.orchestrator.list()).jobs.length, 3);
   assert.deepEqual(await deadLetters(redis), []);
+});
+
+onStores('an entry is acknowledged and deleted only after its commit', LASTING, async (t, data) => {
+  const redis = await testRedis(t);
+  const site = new StreamSite(t, redis, data);
+  const held = holdable(data);
+  const token = site.token('operate');
+  await site.start({ control: true }, held.env);
+  await site.die('dead');
+  for (const [stream, ...fields] of [
+    ['ingest_events', 'job', '{"type":"work","job_id":"late"}'],
+    ['control', 'order', 'redrive_job', 'job_id', 'dead', 'token', token],
+  ] as const) {
+    await held.hold();
+    await site.add(stream, ...fields);
+    await held.commitWaits();
+    assert.equal(await site.length(stream), 1, 'it is deleted before its commit');
+    const pending = await redis.call('XPENDING', `stream:orchestrator:${stream}`, 'cg:orchestrator');
+    assert.equal((pending as unknown[])[0], 1, 'it is acknowledged before its commit');
+    await held.release();
+    await until(async () => (await site.length(stream)) === 0);
+  }
+  assert.equal((await site.orchestrator.wait('late')).state, 'succeeded');
+  assert.equal((await site.orchestrator.wait('dead')).attempts.length, 2);
+});
+
+test('what was there before the group of the brain is taken', async (t) => {
+  const redis = await testRedis(t);
+  const site = new StreamSite(t, redis, 'memory');
+  await site.add('ingest_events', 'job', '{"type":"work","job_id":"early"}');
+  await site.start();
+  await until(async () => ((await redis.call('XINFO', 'GROUPS', STREAM)) as unknown[]).length > 0);
+  await site.add('ingest_events', 'job', '{"type":"work","job_id":"next"}');
+  await until(async () => (await site.orchestrator.list()).jobs.some(({ job_id }) => job_id === 'next'));
+  const ids = (await site.orchestrator.list()).jobs.map(({ job_id }) => job_id);
+  assert.ok(ids.includes('early'), 'a job that was there before the group is missing');
 });
 
 test('entries that cannot be used go to the DLQ with the reason, and those after them are taken', async (t) => {

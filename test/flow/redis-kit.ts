@@ -4,6 +4,7 @@ import { DeadLetters } from '../../src/adapters/streams/dead-letters.ts';
 import { Inbox } from '../../src/adapters/streams/inbox.ts';
 import { FunctionBackend } from '../../src/backends/local/functions.ts';
 import { RedisConnection } from '../../src/backends/stream/connection.ts';
+import type { Env } from '../../src/kit/env/env.ts';
 import { ServiceList } from '../../src/kit/service-list.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { makeToken, type Role, type TokenEntry } from '../../src/wire/tokens.ts';
@@ -32,13 +33,13 @@ export class StreamSite {
   }
 
   /** Jobs of type `work` succeed, those of type `fail` die. */
-  async start(settings: Readonly<Record<string, unknown>> = {}): Promise<void> {
+  async start(settings: Readonly<Record<string, unknown>> = {}, storeEnv: Env = env): Promise<void> {
     const fails = async (): Promise<never> => {
       throw new Error('it cannot be done');
     };
     const types = { work: async (payload: unknown) => ({ of: payload }), fail: fails };
     const backends = [new FunctionBackend(env, { name: 'local', slots: 100, types })];
-    const orchestrator = await start(this.#t, { data: this.#data, backends });
+    const orchestrator = await start(this.#t, { data: this.#data, backends, env: storeEnv });
     const redis = redisConfig({ url: this.redis.url, ...settings });
     const { ingest, control, events } = redis;
     const tokens = (): readonly TokenEntry[] => this.#entries;

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { ConfiguredSchedules } from '../../src/adapters/schedules/configured-schedules.ts';
 import { ScheduleTicker } from '../../src/adapters/schedules/schedule-ticker.ts';
-import type { Cancel } from '../../src/kit/env/env.ts';
 import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import type { WrittenSchedule } from '../../src/model/http/schedules.ts';
 import { DEFAULT_TENANT } from '../../src/model/records.ts';
 import { tickJobId } from '../../src/model/schedule.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
+import { HandClock } from '../fakes/hand-clock.ts';
 import { httpBrain } from '../fakes/http-brain.ts';
 import { LASTING, onStores, refusalOf, start, startInline, tempFolder, turns } from './flow-kit.ts';
 
@@ -20,34 +20,6 @@ const DAY_MS = 86_400_000;
 
 /** Some seconds of an event loop with little else to do. */
 const MAX_TURNS = 200_000;
-
-/** A wall clock that stands still until the test moves it, a little ahead of the real one. */
-class HandClock {
-  /** Set by a test to step the wall clock alone: timers and the monotonic clock do not follow. */
-  now = Math.ceil(Date.now() / 1000) * 1000 + 500;
-  #elapsed = 0;
-  #timers = new Set<{ readonly at: number; readonly run: () => void }>();
-
-  readonly env = {
-    clock: { now: () => this.now, monotonic: () => this.#elapsed },
-    timers: {
-      after: (ms: number, run: () => void): Cancel => {
-        const timer = { at: this.#elapsed + ms, run };
-        this.#timers.add(timer);
-        return () => void this.#timers.delete(timer);
-      },
-      soon: (run: () => void) => void setImmediate(run),
-    },
-    random: { next: () => 0, hex: () => '00' },
-  };
-
-  pass(ms: number): void {
-    this.now += ms;
-    this.#elapsed += ms;
-    for (const timer of [...this.#timers])
-      if (timer.at <= this.#elapsed && this.#timers.delete(timer)) timer.run();
-  }
-}
 
 const logger = createLogger({ write: () => undefined, now: () => 0 });
 

@@ -244,6 +244,7 @@ async function assertModels({ brain }: Opened): Promise<void> {
     name: `The ${id} model`,
     model_ref: `file:/models/${id}.gguf`,
     aliases: [] as string[],
+    base: null,
     size_bytes: (gb - 1) * 1e9,
     vram_bytes: gb * 1e9,
     context_length: 32_768,
@@ -275,7 +276,7 @@ async function assertLimitsAndLeases({ brain, ids }: Opened): Promise<void> {
   ]);
   // A new leader gives each lease its whole time once more.
   const times = { granted_at: START + 40, expires_at: NOW + 6 * 3_600_000 };
-  const common = { tenant: 'default', min_memory_mb: 20_000, ...times };
+  const common = { tenant: 'default', pool: null, attempt: null, min_memory_mb: 20_000, ...times };
   assert.deepEqual(await brain.reads.leases('default'), [
     { token: ids.lease, agent: 'trainer', mode: 'gpu', gpu_index: 0, fence: 37, ...common },
     { token: 'cd'.repeat(32), agent: 'second', mode: 'cpu', gpu_index: null, fence: 38, ...common },

@@ -9,6 +9,7 @@
  * P3  The work of one `repair` is bounded, whatever others have put into the stream.
  */
 import type { JobHint, PoolHints } from '../../core/ports/doorbell.ts';
+import { crashpoint } from '../../kit/crashpoint.ts';
 import { type Command, type Reply, transaction } from './client.ts';
 import type { RedisConnection } from './connection.ts';
 import { additionOf, type Entry, endingOf, entriesIn, tokenIn, unusable } from './entry.ts';
@@ -124,11 +125,15 @@ export class PoolStream {
     const group = this.#hasGroup ? [] : [this.#groupCommand()];
     const additions = added.map((hint) => additionOf(key, hint, this.#parts.payloadBytes));
     const endings = ended.length > 0 ? endingOf(this.place, ended) : [];
+    if (added.length > 0) crashpoint('stream:before-add');
+    if (ended.length > 0) crashpoint('stream:before-ack');
     const replies = await this.#parts.connection.pipeline([
       ...group,
       ...additions,
       ...(ended.length > 0 ? transaction(endings) : []),
     ]);
+    if (added.length > 0) crashpoint('stream:after-add');
+    if (ended.length > 0) crashpoint('stream:after-ack');
     this.#hasGroup = true;
     for (const [at, { token }] of added.entries()) this.#added(token, replies[group.length + at]);
     await this.#againIfFull(replies, endings);

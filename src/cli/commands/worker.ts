@@ -26,6 +26,16 @@ const options = {
     value: 'REF',
     help: 'the reference by which others name the model; by default MODEL',
   },
+  adapter: {
+    type: 'string',
+    value: 'FILE',
+    help: 'for llama: a LoRA adapter in GGUF form that is applied to the model',
+  },
+  variant: {
+    type: 'string',
+    value: 'NAME',
+    help: 'a variant of the model; shown in its health, and {variant} in the command of an upstream',
+  },
   id: { type: 'string', value: 'ID', help: 'the name of this worker' },
   host: {
     type: 'string',
@@ -114,6 +124,8 @@ interface Settings {
   readonly engine: EngineName;
   readonly model: string;
   readonly modelRef: string;
+  readonly adapter: string | undefined;
+  readonly variant: string | undefined;
   readonly id: string;
   readonly host: string;
   readonly port: number;
@@ -138,6 +150,8 @@ async function settingsOf({ values }: CliArguments): Promise<Settings> {
     engine,
     model,
     modelRef: textOf(values, 'model-ref') ?? model,
+    adapter: textOf(values, 'adapter'),
+    variant: textOf(values, 'variant'),
     id,
     host: textOf(values, 'host') ?? '127.0.0.1',
     port: wholeOf(values, 'port', 0, 65_535) ?? 0,

@@ -97,6 +97,25 @@ describe('with on_depth cpu', () => {
     assert.equal(placeOf(kit, 'e'), undefined, 'one waits: the backend is kept again');
   });
 
+  test('a worker without a GPU does not keep a worker on a GPU from being started for jobs that it may not run', () => {
+    const kit = new PoolKit(
+      { minResidentMs: 0 },
+      { gates: { queueDepth: { closeAbove: 2, openBelow: 2, onDepth: 'cpu' } } },
+    );
+    for (const id of ['m', 'n']) kit.model(id);
+    kit.pool('gpu', [10]);
+    kit.pool('slow', [100], { labels: { device: 'cpu' } });
+    kit.ask('first', 'n');
+    assert.deepEqual(kit.obey(), ['start n']);
+    for (const id of ['a', 'b', 'c']) kit.ask(id, 'm');
+    assert.deepEqual([kit.obey(), placeOf(kit, 'a')?.split('/')[0]], [['start m'], 'slow']);
+    for (const id of ['b', 'c']) kit.step({ type: 'cancel', uid: id, by: 'x' });
+    kit.end('first', SUCCESS);
+    kit.end('a', SUCCESS);
+    kit.ask('later', 'm');
+    assert.deepEqual([kit.obey(), placeOf(kit, 'later')?.split('/')[0]], [['stop n', 'start m'], 'gpu']);
+  });
+
   test('a job that asks for one gets it at any time', () => {
     const kit = cpuKit();
     kit.submit('a', { labels: { device: 'cpu' } });

@@ -4,7 +4,7 @@ import {
   EngineKit,
   type Fields,
   submission as kitSubmission,
-  SETTINGS,
+  reopened,
   SUCCESS,
 } from '../../../test/fakes/engine-kit.ts';
 import { causeText } from '../../model/causes.ts';
@@ -16,8 +16,6 @@ import {
   MODES,
   type Mode,
 } from '../../model/governance.ts';
-import { Engine } from '../engine/engine.ts';
-import { Restore } from '../restore.ts';
 import { explain } from '../scheduling/explain.ts';
 
 /** The types of runs are run only by a backend that says so. */
@@ -33,19 +31,6 @@ const order = (kit: EngineKit, mode: Mode, isPerson = true): GovernanceRecord | 
   kit.step({ type: 'mode', order: { mode, by: 'ann', why: 'a test', isPerson } }).reply as
     | GovernanceRecord
     | OrchdError;
-
-/** A later brain with the records of an earlier one. */
-function reopened(before: EngineKit, policy: Partial<GovernancePolicy>): EngineKit {
-  const governance = { ...DEFAULT_POLICY, ...policy };
-  const engine = new Engine({ settings: { ...SETTINGS, governance }, random: () => 0 });
-  const kit = new EngineKit({}, () => 0, engine);
-  kit.now = before.now;
-  const restore = new Restore(engine.state, kit.now);
-  for (const [at, { change }] of before.log.entries()) restore.change(change, at + 1);
-  restore.finish({ seq: before.engine.state.seq, at: kit.now, indexedUpTo: 0 });
-  kit.step({ type: 'open', owner: 'kit' });
-  return kit;
-}
 
 const setMode = (kit: EngineKit, mode: Mode): void =>
   assert.ok(!(order(kit, mode) instanceof OrchdError), `to ${mode}`);
@@ -189,7 +174,7 @@ describe('[ADR-7] the limits of a mode', () => {
     setMode(kit, 'ALERT');
     for (const id of ['j1', 'j2', 'j3']) kit.submit(id);
     kit.pass(20_000);
-    const later = reopened(kit, { modes });
+    const later = reopened(kit, { governance: { ...DEFAULT_POLICY, modes } });
     later.backend('b', BACKEND);
     assert.equal(later.state('j3'), 'queued');
     assert.match(why(later, 'j3')?.text ?? '', /2 others start in a minute/);

@@ -4,6 +4,7 @@
  * M1  A change of the mode is in force from the step that makes it: no job is claimed in that step that it forbids.
  * M2  A critical violation and the LOCKDOWN that follows from it are one commit, in which the tree that broke the rule is
  *     cancelled.
+ *     A tree of more jobs than one step may cancel is noted in the record until the last of them is cancelled.
  * M3  Work that waits to be pulled when the mode changes has certainly not begun: it goes back to the queue, and starts again
  *     where the new mode allows it.
  */
@@ -15,13 +16,15 @@ import {
   KEPT_VIOLATIONS,
   MOVES,
   type Mode,
+  type StoppedTree,
   type Violation,
 } from '../../model/governance.ts';
 import { uidOf } from '../../model/records.ts';
 import { cancel } from '../attempts/operator-commands.ts';
 import { takeBack } from '../attempts/progress.ts';
 import { deniedError, noteVerdict } from '../scheduling/denied.ts';
-import { judgeJob } from '../state/governed-job.ts';
+import { isOpenTo, judgeJob } from '../state/governed-job.ts';
+import type { State } from '../state/state.ts';
 import type { Turn } from '../turn.ts';
 import { limitMode } from './quota.ts';
 import { ancestorsOf } from './route.ts';
@@ -30,7 +33,7 @@ import type { Submission } from './submission.ts';
 /** Throws GOVERNANCE_DENIED or APPROVAL_REQUIRED for a job that may not be admitted in the present mode. */
 export function checkGovernance(turn: Turn, submission: Submission): void {
   const { governance } = turn.state;
-  if (governance.isOpen) return;
+  if (isOpenTo(turn.state, submission.spec)) return;
   const ancestors = ancestorsOf(turn, submission);
   const { tenant, id, spec, route } = submission;
   const verdict = judgeJob(turn.state, { tenant, spec, ancestors, route }, spec.model);
@@ -52,8 +55,30 @@ export function recordViolation(
   const noted = { ...record, violations: record.violations + 1, last };
   turn.put('governance', GOVERNANCE_ID, noted, { is: 'violation', rule, job });
   if (!isCritical || isShadow) return;
-  if (record.mode !== 'LOCKDOWN') enter(turn, noted, { mode: 'LOCKDOWN', by: rule, why });
-  if (turn.state.jobs.has(root)) cancel(turn, root, rule);
+  const now = record.mode === 'LOCKDOWN' ? noted : enter(turn, noted, { mode: 'LOCKDOWN', by: rule, why });
+  const tree: StoppedTree = { root, rule };
+  if (!stopTree(turn, tree)) putStopping(turn, [...(now.stopping ?? []), tree]);
+}
+
+/** Returns whether all jobs of the tree are cancelled now. The jobs above the others may have left memory. */
+function stopTree(turn: Turn, { root, rule }: StoppedTree): boolean {
+  const { jobs, roster } = turn.state;
+  return (!jobs.has(root) && roster.descendants(root).size === 0) || !cancel(turn, root, rule).isPartial;
+}
+
+function putStopping(turn: Turn, stopping: readonly StoppedTree[]): void {
+  const { stopping: _, ...record } = turn.state.governance.record;
+  const after = stopping.length === 0 ? record : { ...record, stopping };
+  turn.put('governance', GOVERNANCE_ID, after, 'cancel');
+}
+
+export const hasTreesToStop = ({ governance, full }: State): boolean =>
+  governance.record.stopping !== undefined && !full;
+
+/** Goes on with the first of the trees whose jobs are still to be cancelled (M2). */
+export function stopTrees(turn: Turn): void {
+  const [first, ...rest] = turn.state.governance.record.stopping ?? [];
+  if (first && hasTreesToStop(turn.state) && stopTree(turn, first)) putStopping(turn, rest);
 }
 
 export interface ModeOrder {

@@ -146,7 +146,11 @@ const withoutContext = (submission: Submission): Submission =>
 
 function checkModel(turn: Turn, model: ModelRecord): void {
   if (model.state === 'retired') throw reject('model_retired', `the model "${model.id}" is retired`);
-  if (model.verified?.verdict === 'fail' && turn.settings.pools.verifyPolicy === 'block') {
+  const base = model.base === undefined ? undefined : turn.state.catalog.get(model.base);
+  // A model that was made of another one has the file of that one, unless that has another one by now.
+  const failed = base && model.ref.startsWith(`${base.ref}::`) ? [model, base] : [model];
+  const isFailed = failed.some(({ verified }) => verified?.verdict === 'fail');
+  if (isFailed && turn.settings.pools.verifyPolicy === 'block') {
     throw new OrchdError('MODEL_UNVERIFIED', undefined, { field: 'model' });
   }
 }

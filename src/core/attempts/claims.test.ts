@@ -155,6 +155,32 @@ test('a consumer that is silent for too long loses its jobs: they are tried agai
   assert.deepEqual(kit.claim('bob'), ['a']);
 });
 
+test('[NEWS-6] what silent consumers held is tried again after waits that double, less their jitter, and each attempt counts', () => {
+  for (const [chance, waits] of [
+    [0, [1000, 2000, 4000]],
+    [0.5, [750, 1500, 3000]],
+  ] as const) {
+    const kit = new ConsumerKit(
+      { backoff: { baseDelayMs: 1000, maxDelayMs: 60_000, jitter: 0.5 } },
+      () => chance,
+    );
+    kit.register('keeper', { ttlMs: 10 * TTL_MS });
+    kit.submit('a', { max_tries: 4 });
+    for (const [at, wait] of [...waits, undefined].entries()) {
+      const name = `silent-${at}`;
+      kit.register(name, { ttlMs: 1000 });
+      assert.deepEqual(kit.claim(name), ['a']);
+      kit.pass(1000);
+      const { tries, attempt, notBefore } = kit.job('a').job;
+      assert.deepEqual([tries, attempt], [at + 1, at + 1]);
+      if (wait === undefined) continue;
+      assert.equal(notBefore, kit.now + wait);
+      kit.pass(wait);
+    }
+    assert.equal(kit.state('a'), 'dead');
+  }
+});
+
 test('a heartbeat keeps a consumer, and claims and results do too', () => {
   const kit = consumerKit('ann');
   for (let n = 0; n < 10; n++) {

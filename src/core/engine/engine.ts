@@ -9,6 +9,7 @@
 import type { Change } from '../../model/records.ts';
 import { countEnds } from '../admission/batch.ts';
 import { updateGates } from '../admission/gates.ts';
+import { hasTreesToStop, stopTrees } from '../admission/governed.ts';
 import { storeSpent } from '../admission/spent.ts';
 import { settleWaiters } from '../attempts/dependencies.ts';
 import { settlePauses } from '../attempts/pausing.ts';
@@ -95,6 +96,7 @@ export class Engine implements EngineView {
       updateGates(turn);
       if (!isBackendNews(event) || !isBackendNews(events[at + 1])) schedule(turn);
     }
+    stopTrees(turn);
     updateGates(turn);
     keepWorkerPools(turn);
     plan(turn);
@@ -103,6 +105,7 @@ export class Engine implements EngineView {
       settleWaiters(turn);
       processEnds(turn);
       schedule(turn);
+      processEnds(turn);
     }
     countEnds(turn, turn.batchEnds);
     storeSpent(turn);
@@ -114,6 +117,7 @@ export class Engine implements EngineView {
     const timer = this.state.timers.peek()?.wakeAt ?? Number.POSITIVE_INFINITY;
     const { queue, state } = this;
     if (state.waiters.isUnsettled || state.pauses.isUnsettled || queue.isUnfinished) return 0;
+    if (hasTreesToStop(state)) return 0;
     return Math.min(timer, queue.fleet.nextUnblock(), queue.nextRelease(), nextLapse(state));
   }
 }

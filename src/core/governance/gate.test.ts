@@ -79,6 +79,13 @@ test('G3: a tool of which nobody says what it does is denied where rules are in 
   assert.equal(verdictOf(gate, call('y', undefined)), 'deny category');
 });
 
+test('G3: what is below an agent that is gone may call nothing, also where no rules are in force', () => {
+  const gate = gateOf({ agents: ['writer'] });
+  assert.equal(verdictOf(gate, call('write_file', 'write', ['writer'])), 'allow');
+  assert.equal(verdictOf(gate, call('write_file', 'write', ['gone', 'writer'])), 'deny rights:gone');
+  assert.equal(verdictOf(gate, model('m')), 'allow');
+});
+
 test('a rule is about the calls that match each of its lists', () => {
   const rule = (lists: object) => gateOf({ rules: [{ name: 'r', effect: 'deny', ...lists }] });
   const job = { ...call('t1', 'read', ['top', 'low']), model: 'm' };

@@ -4,7 +4,8 @@
  *
  * G1  Deny wins: over an approval that is asked for, and over one that was given.
  * G2  A call has at most the rights of every agent above it.
- * G3  What the gate does not know it denies: a call of a tool of which nobody says what it does.
+ * G3  What the gate does not know it denies: a call of a tool of which nobody says what it does, and one below an agent that
+ *     is gone, of which nobody says what those below it may do.
  */
 import type { GovernancePolicy, GovernanceRule, Mode, ModePolicy } from '../../model/governance.ts';
 import { RUN_TYPE } from '../../model/run-jobs.ts';
@@ -51,16 +52,22 @@ export class GovernanceGate {
   /** The modes in which nothing can be denied. */
   readonly #open: ReadonlySet<Mode>;
   readonly #rights: ReadonlyMap<string, readonly string[]>;
+  readonly #agents: ReadonlySet<string> | undefined;
   readonly #known = new Map<string, Verdict>();
 
   constructor(policy: GovernancePolicy) {
     this.#policy = policy;
     this.#rights = new Map(policy.rights.map(({ agent, categories }) => [agent, categories]));
+    this.#agents = policy.agents && new Set(policy.agents);
     const isOpen = ({ categories, approve }: ModePolicy): boolean =>
       categories === undefined && approve === undefined;
     const hasRules = policy.rules.length > 0 || policy.rights.length > 0;
     const modes = Object.entries(policy.modes) as [Mode, ModePolicy][];
     this.#open = new Set(hasRules ? [] : modes.flatMap(([mode, of]) => (isOpen(of) ? [mode] : [])));
+  }
+
+  get knowsAgents(): boolean {
+    return this.#agents !== undefined;
   }
 
   get isShadow(): boolean {
@@ -71,7 +78,7 @@ export class GovernanceGate {
     return this.#policy.rules;
   }
 
-  /** Whether every job is allowed in this mode, so that nobody need look at it. */
+  /** Whether every job is allowed in this mode, so that nobody need look at it; but for calls, if their agents are known (G3). */
   isOpen(mode: Mode): boolean {
     return this.#open.has(mode);
   }
@@ -110,12 +117,19 @@ export class GovernanceGate {
 
   /** G2, G3. */
   #brokenRight(mode: Mode, { type, agents }: GovernedJob, { category }: GovernedTool): Verdict | undefined {
+    // A run that is a call of its agent needs the rights of those who call it.
+    const callers = type === RUN_TYPE ? agents.slice(0, -1) : agents;
+    const gone = this.#agents && callers.find((agent) => !this.#agents?.has(agent));
+    if (gone !== undefined)
+      return deny(
+        `rights:${gone}`,
+        `there is no agent "${gone}" any more, so those below it may call nothing`,
+      );
+    if (this.isOpen(mode)) return undefined;
     if (category === undefined) return deny('category', 'it is not known what the tool does');
     const { categories } = this.#policy.modes[mode];
     if (categories && !categories.includes(category))
       return deny(`mode:${mode}`, `in the mode ${mode} no tools of the category "${category}" are called`);
-    // A run that is a call of its agent needs the rights of those who call it.
-    const callers = type === RUN_TYPE ? agents.slice(0, -1) : agents;
     for (const agent of callers) {
       const rights = this.#rights.get(agent);
       if (!rights || rights.includes(category)) continue;

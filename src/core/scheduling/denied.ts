@@ -13,6 +13,8 @@ export type Denial = Exclude<Verdict, { is: 'allow' }>;
 export const deniedError = ({ is, message }: Denial): OrchdError =>
   new OrchdError(is === 'deny' ? 'GOVERNANCE_DENIED' : 'APPROVAL_REQUIRED', message);
 
+export const isCritical = (denial: Denial): boolean => denial.is === 'deny' && denial.isCritical;
+
 interface JudgedJob {
   readonly id: string;
   readonly tenant: string;
@@ -26,14 +28,13 @@ export function noteVerdict(turn: Turn, job: JudgedJob, verdict: Denial): void {
   const { isShadow } = turn.state.governance.gate;
   if (verdict.is === 'approve' && !isShadow) return;
   const { id, tenant, tool, root } = job;
-  const isCritical = verdict.is === 'deny' && verdict.isCritical;
   const violation: Violation = {
     at: turn.now,
     job: id,
     tenant,
     rule: verdict.rule,
     ...(tool !== undefined && { tool }),
-    isCritical,
+    isCritical: isCritical(verdict),
     isShadow,
   };
   turn.noteEnd({ is: 'violation', violation, root, why: verdict.message });
@@ -41,8 +42,7 @@ export function noteVerdict(turn: Turn, job: JudgedJob, verdict: Denial): void {
 
 /** What forbids the job to start now. Where the rules are not in force, its admission has noted it. */
 export function whyDenied({ state }: EngineView, entry: JobEntry): Denial | undefined {
-  const { isOpen, gate } = state.governance;
-  if (isOpen || gate.isShadow) return undefined;
+  if (state.governance.gate.isShadow) return undefined;
   const verdict = judgeJob(state, entry.ask, modelOf(entry));
   return verdict.is === 'allow' ? undefined : verdict;
 }

@@ -22,7 +22,7 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { State } from '../state/state.ts';
 import type { EngineView, Turn } from '../turn.ts';
 import { holderOf, priceMs } from './affinity.ts';
-import { type Denial, deniedError, noteDenied, whyDenied } from './denied.ts';
+import { type Denial, deniedError, isCritical, noteDenied, whyDenied } from './denied.ts';
 import { nextPlace, whyLeave, whyUnusable } from './routing.ts';
 import { mayStart, type Start, type StartSettings } from './start.ts';
 
@@ -63,8 +63,14 @@ export function schedule(turn: Turn): void {
     if (!decision) return;
     if (decision.is === 'claim') claimJob(turn, decision);
     else if (decision.is === 'reroute') sendOn(turn, decision.entry, decision.place, decision.why);
-    else if (decision.is === 'denied') endDenied(turn, decision.entry, decision.denial);
-    else endUnstarted(turn, decision.entry, decision.error);
+    else if (decision.is === 'denied') {
+      endDenied(turn, decision.entry, decision.denial);
+      // The mode changes when the step has handled the violation: until then nothing more is claimed.
+      if (isCritical(decision.denial)) {
+        turn.queue.isUnfinished = true;
+        return;
+      }
+    } else endUnstarted(turn, decision.entry, decision.error);
   }
 }
 

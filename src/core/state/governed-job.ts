@@ -1,4 +1,5 @@
 /** What the rules of governance say of a job: it is asked at admission and at every claim. */
+import type { JobSpec } from '../../model/job-spec.ts';
 import { type AskRecord, uidOf } from '../../model/records.ts';
 import { AGENT_CATEGORY, APPROVED_TAG, RUN_TYPE, TOOL_TYPE } from '../../model/run-jobs.ts';
 import { ALLOWED, type GovernedJob, type GovernedTool, type Verdict } from '../governance/gate.ts';
@@ -9,9 +10,17 @@ export type GovernedAsk = Pick<AskRecord, 'tenant' | 'spec'> &
 
 /** `model`: the one that the job needs now, which its route may have changed. */
 export function judgeJob(state: State, ask: GovernedAsk, model: string | undefined): Verdict {
-  const { gate, mode, isOpen } = state.governance;
-  return isOpen ? ALLOWED : gate.judge(mode, governedJob(state, ask, model));
+  const { gate, mode } = state.governance;
+  return isOpenTo(state, ask.spec) ? ALLOWED : gate.judge(mode, governedJob(state, ask, model));
 }
+
+/** Whether the job is allowed now whatever is above it, so that nobody need look at it. */
+export const isOpenTo = ({ governance: { isOpen, gate } }: State, spec: JobSpec): boolean =>
+  isOpen && !(gate.knowsAgents && isCall(spec));
+
+/** Whether the job may be a call of an agent: a tool, or a run below another job. */
+const isCall = ({ type, parent_id: parent }: JobSpec): boolean =>
+  type === TOOL_TYPE || (type === RUN_TYPE && parent !== undefined);
 
 function governedJob(state: State, ask: GovernedAsk, model: string | undefined): GovernedJob {
   const { tenant, spec } = ask;

@@ -185,7 +185,7 @@ export function problemOf(view: SizeView, id: string, record: WorkerPoolRecord):
   const model = record.serves === undefined ? undefined : state.catalog.get(record.serves);
   if (model?.state !== 'active') return `its model "${record.serves}" is not active`;
   const failed = state.pools.failedStarts.get(model.ref);
-  if (failed) return `a worker has failed to start: ${failed.error.message}`;
+  if (failed) return `a worker has failed to start: ${failed.error.code}: ${failed.error.message}`;
   if (!state.pools.isAnyUp()) return 'no pool manager answers';
   if (state.gates.memory) return 'the gate of GPU memory is closed';
   const isStarting = state.workers.keptFor(id).some(([, worker]) => worker.state === 'starting');

@@ -23,6 +23,7 @@ import {
   type DeviceWorker,
   distanceTo,
   hasLabels,
+  isForUse,
   isLeaving,
   roomiest,
   Survey,
@@ -139,8 +140,11 @@ function countWorkers(
 ): { starting: number; running: number; all: number } {
   const counted = { starting: 0, running: 0, all: 0 };
   for (const [id, record] of turn.state.workers.of(modelRef)) {
+    const pool = turn.state.pools.get(record.pool);
+    // A worker that is kept from the lane must not stop another one from being started for it.
+    if (pool && !isForUse(turn.fleet, pool, lane.need.labels)) continue;
     // A worker of a pool that does not answer may never come back: it must not count towards the maximum.
-    if (turn.state.pools.get(record.pool)?.up) counted.all++;
+    if (pool?.up) counted.all++;
     if (record.state === 'starting') counted.starting++;
     if (record.state !== 'running' || !isServing(turn, record.pool, id)) continue;
     if (canServe(turn, lane, id, record)) counted.running++;

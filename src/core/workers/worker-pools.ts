@@ -7,12 +7,13 @@
 import type { Cause } from '../../model/causes.ts';
 import { consumerId } from '../../model/consumer-record.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { WorkerRecord } from '../../model/records.ts';
+import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import { isKept, type WorkerPoolRecord, type WorkerPoolSpec } from '../../model/worker-pool-record.ts';
 import { modelOf } from '../admission/model.ts';
 import { drainConsumer } from '../attempts/presence.ts';
 import type { Turn } from '../turn.ts';
 import { type SizeView, wishedWorkers } from './ceiling.ts';
+import { derivedModel, keepDerived, retireUnused } from './derived-models.ts';
 import { drainOrStop } from './operator-commands.ts';
 import { stop } from './plan.ts';
 import { isLeaving } from './room.ts';
@@ -93,7 +94,9 @@ function create(turn: Turn, id: string, spec: WorkerPoolSpec, by: string): Worke
     by,
     at: turn.now,
   };
-  return put(turn, id, record, { is: 'set', by });
+  put(turn, id, record, { is: 'set', by });
+  if (known?.serves !== record.serves) retireUnused(turn, known?.serves);
+  return record;
 }
 
 const isSame = (known: WorkerPoolRecord, spec: WorkerPoolSpec): boolean =>
@@ -102,22 +105,31 @@ const isSame = (known: WorkerPoolRecord, spec: WorkerPoolSpec): boolean =>
   );
 
 /** The model that the workers will have. Throws for one that no worker could run. */
-function servedModel(turn: Turn, { model: name, provisioner }: WorkerPoolSpec): string | undefined {
+function servedModel(turn: Turn, spec: WorkerPoolSpec): string | undefined {
+  const { model: name, provisioner } = spec;
   if (name === undefined) {
     if (provisioner === 'external') return undefined;
     const message = 'a worker pool of pool managers needs a model: name one in "model_id"';
     throw new OrchdError('INVALID_PARAMS', message, { field: 'model_id' });
   }
-  const model = modelOf(turn.state, name);
-  if (model.state === 'retired') {
-    const message = `the model "${model.id}" is retired`;
-    throw new OrchdError('ADMISSION_REJECT', message, { reason: 'model_retired', field: 'model_id' });
-  }
-  if (provisioner === 'managers' && turn.state.pools.fitsNowhere(model.vramBytes)) {
+  const base = modelOf(turn.state, name);
+  checkNotRetired(base);
+  // A program outside is told of adapter and variant, and its consumers say themselves what they serve.
+  if (provisioner === 'external') return base.id;
+  const model = derivedModel(turn, base, spec);
+  checkNotRetired(model);
+  if (turn.state.pools.fitsNowhere(model.vramBytes)) {
     const message = `no device is large enough for "${model.id}", which needs ${model.vramBytes} bytes`;
     throw new OrchdError('INSUFFICIENT_VRAM', message, { retriable: false, field: 'model_id' });
   }
+  keepDerived(turn, model);
   return model.id;
+}
+
+function checkNotRetired({ id, state }: ModelRecord): void {
+  if (state !== 'retired') return;
+  const message = `the model "${id}" is retired`;
+  throw new OrchdError('ADMISSION_REJECT', message, { reason: 'model_retired', field: 'model_id' });
 }
 
 function change(
@@ -202,6 +214,7 @@ export function deleteWorkerPool(turn: Turn, id: string): void {
       `the worker pool "${id}" is ${known.status}: drain or evict it first`,
     );
   turn.put('worker_pool', id, null, 'deleted');
+  retireUnused(turn, known.serves);
   turn.state.pools.forgetUse(id);
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseModelRef } from '../../model/model-ref.ts';
-import { argvOf, engineFor, ownWorkerCommand, type Placeholders } from './engines.ts';
+import { appliesAdapters, argvOf, engineFor, ownWorkerCommand, type Placeholders } from './engines.ts';
 
 const values: Placeholders = {
   id: 'w1',
@@ -12,6 +12,8 @@ const values: Placeholders = {
   host: '127.0.0.1',
   slots: '4',
   context: undefined,
+  adapter: undefined,
+  variant: undefined,
   gpu: 'auto',
   grace: '8000',
   pool_manager: 'http://127.0.0.1:9200',
@@ -26,6 +28,16 @@ test('the command line of a worker has all known values, and no option without i
     ...['--model-ref', 'file:/models/a {id}.gguf', '--host', '127.0.0.1', '--port', '0', '--slots', '4'],
     ...['--gpu', 'auto', '--grace', '8000', '--pool-manager', 'http://127.0.0.1:9200', '--extra'],
   ]);
+});
+
+test('the own engine llama applies adapters, and other programs that are told the file', () => {
+  const [own, other] = [ownWorkerCommand(), ['server', '--lora={adapter}']];
+  const argv = argvOf(own, { ...values, adapter: '/l.gguf', variant: 'fp16' }, []);
+  assert.equal(argv[argv.indexOf('--adapter') + 1], '/l.gguf');
+  assert.equal(argv[argv.indexOf('--variant') + 1], 'fp16');
+  const applied = ['llama', 'demo', 'openai', 'vllm'].map((name) => appliesAdapters(name, own));
+  assert.deepEqual(applied, [true, false, false, true]);
+  assert.ok(appliesAdapters('vllm', other) && !appliesAdapters('llama', ['server', '{file}']));
 });
 
 test('a template may have a placeholder inside a word, and unknown braces stay as they are', () => {

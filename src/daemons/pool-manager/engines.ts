@@ -47,6 +47,8 @@ export const PLACEHOLDERS = [
   'host',
   'slots',
   'context',
+  'adapter',
+  'variant',
   'gpu',
   'grace',
   'pool_manager',
@@ -56,7 +58,14 @@ export const PLACEHOLDERS = [
 export type Placeholders = Readonly<Record<(typeof PLACEHOLDERS)[number], string | undefined>>;
 
 const WORKER_ARGS =
-  'worker --id {id} --engine {engine} --model {model} --model-ref {model_ref} --host {host} --port 0 --slots {slots} --context {context} --gpu {gpu} --grace {grace} --pool-manager {pool_manager}';
+  'worker --id {id} --engine {engine} --model {model} --model-ref {model_ref} --adapter {adapter} --variant {variant} --host {host} --port 0 --slots {slots} --context {context} --gpu {gpu} --grace {grace} --pool-manager {pool_manager}';
+
+/** Engines of `orchd worker` that cannot apply an adapter. */
+const WITHOUT_ADAPTERS: ReadonlySet<string> = new Set(['demo', 'openai']);
+
+/** Whether workers of this engine, started with this command line, apply an adapter. */
+export const appliesAdapters = (engine: string, template: readonly string[]): boolean =>
+  !WITHOUT_ADAPTERS.has(engine) && template.some((word) => word.includes('{adapter}'));
 
 /** The default worker command: this program with the `worker` subcommand. */
 export function ownWorkerCommand(): string[] {

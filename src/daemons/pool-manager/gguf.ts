@@ -5,6 +5,8 @@
 
 export interface GgufFacts {
   readonly architecture?: string;
+  /** It is no model, but an adapter for one: LoRA weights. */
+  readonly isLora?: true;
   readonly contextLength?: number;
   /** Bytes of the attention cache for each token of context, at 16 bits per number. */
   readonly kvBytesPerToken?: number;
@@ -77,6 +79,7 @@ function factsOf(found: ReadonlyMap<string, number | string>): GgufFacts {
   const kvBytesPerToken = known ? Math.ceil(layers * kvHeads * (keys + values) * 2) : undefined;
   return {
     architecture: architecture.slice(0, 64),
+    ...(found.get('general.type') === 'adapter' && found.get('adapter.type') === 'lora' && { isLora: true }),
     ...(contextLength !== undefined && { contextLength }),
     ...(kvBytesPerToken !== undefined && Number.isSafeInteger(kvBytesPerToken) && { kvBytesPerToken }),
   };

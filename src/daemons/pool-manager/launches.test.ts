@@ -18,6 +18,7 @@ const FILES = {
     sizeBytes: 1000 * MIB,
     facts: { contextLength: 100_000, kvBytesPerToken: MIB / 100 },
   }),
+  locateAdapter: async () => ({ file: '/loras/x.gguf', sizeBytes: 100 * MIB }),
 } as unknown as ModelFiles;
 
 const launches = (options: Partial<LaunchesOptions> = {}): Launches =>
@@ -76,7 +77,7 @@ test('options of the pool and of the engine count as they do for the worker: the
   const { argv, vramBytes } = await prepared({ rules, args: ['--slots', '2'] }, { slots: 16 });
   assert.equal(argv.lastIndexOf('--slots'), argv.length - 2);
   assert.equal(vramBytes, (await prepared({ slots: 8 })).vramBytes);
-  const resolved = await launches({ rules, args: ['--slots', '2'] }).resolve(REF, parseModelRef(REF));
+  const resolved = await launches({ rules, args: ['--slots', '2'] }).resolve(parseModelRef(REF));
   assert.equal(resolved.slots, 8);
 });
 
@@ -85,4 +86,32 @@ test('a worker on a GPU needs it, unless the pool allows the CPU; one on the CPU
   assert.equal(gpuOf(await prepared({})), 'required');
   assert.equal(gpuOf(await prepared({ allowCpuFallback: true })), 'auto');
   assert.equal(gpuOf(await prepared({}, {}, 'cpu')), 'off');
+});
+
+test('the file of an adapter is told to the worker, counts in the estimate, and stays in what is resolved', async () => {
+  const text = `${REF}::adapter=/loras/x.gguf::variant=fp16`;
+  const order = { model_ref: text, gpu_id: 0 };
+  const command = ['worker', '--lora', '{adapter}', '--variant', '{variant}'];
+  // The rule names the model without its adapter.
+  const rules = [{ match: REF, engine: 'own' }];
+  const { argv, vramBytes } = await launches({ command, rules }).prepare(
+    'w',
+    order,
+    parseModelRef(text),
+    'cpu',
+  );
+  assert.deepEqual(argv, ['worker', '--lora', '/loras/x.gguf', '--variant', 'fp16']);
+  assert.equal(Math.round((vramBytes - (await prepared({ rules })).vramBytes) / MIB), 110);
+  const resolved = await launches().resolve(parseModelRef(text));
+  assert.deepEqual([resolved.model_ref, resolved.size_bytes], [text, 1100 * MIB]);
+});
+
+test('a worker that would not apply its adapter is not started', async () => {
+  const text = `${REF}::adapter=/loras/x.gguf`;
+  const start = (options: Partial<LaunchesOptions>) =>
+    launches(options).prepare('w', { model_ref: text, gpu_id: 0 }, parseModelRef(text), 'cpu');
+  await assert.rejects(start({}), { code: 'UNSUPPORTED' }, 'the command has no {adapter}');
+  const command = ['worker', '{adapter}'];
+  await assert.rejects(start({ command, rules: [OPENAI] }), { code: 'UNSUPPORTED' });
+  await start({ command });
 });

@@ -1,12 +1,12 @@
 /** Turns a start order into the command line, environment and memory need of a worker process. */
 import type { Env } from '../../kit/env/env.ts';
 import { OrchdError } from '../../model/errors.ts';
-import type { ModelRef } from '../../model/model-ref.ts';
+import { formatModelRef, type ModelRef, parseModelRef, plainRef } from '../../model/model-ref.ts';
 import type { DeviceState, ResolvedModel, StartWorker } from '../../model/pool-wire.ts';
 import { estimateVram } from '../../model/vram.ts';
 import type { EngineRule } from './config.ts';
-import { argvOf, engineFor, hasRule, numberOption, ruleFor } from './engines.ts';
-import type { LocatedModel, ModelFiles } from './model-files.ts';
+import { appliesAdapters, argvOf, engineFor, hasRule, numberOption, ruleFor } from './engines.ts';
+import type { LocatedAdapter, LocatedModel, ModelFiles } from './model-files.ts';
 
 export interface Launch {
   readonly argv: readonly string[];
@@ -49,9 +49,12 @@ export class Launches {
 
   async prepare(id: string, order: StartWorker, ref: ModelRef, kind: DeviceState['kind']): Promise<Launch> {
     const { env, rules, command, args, environment, workerHost, ownUrl, graceMs } = this.#options;
-    const model = await this.#model(order.model_ref, ref);
+    const { model, adapter } = await this.#located(ref);
+    const plain = plainRef(ref);
     // The engine is chosen by the model's name, not by its resolved path: the hub cache stores files without extension.
-    const engine = engineFor(order.model_ref, ref, model?.ref, rules);
+    const engine = engineFor(formatModelRef(plain), plain, model?.ref, rules);
+    if (adapter && !appliesAdapters(engine.name, command))
+      throw new OrchdError('UNSUPPORTED', `the engine "${engine.name}" of this pool cannot apply an adapter`);
     const extra = [...args, ...engine.args];
     // If an option is given twice, the last one counts for the worker: the estimate counts with the same numbers.
     const context = numberOption(extra, '--context') ?? this.#context(order, model);
@@ -60,8 +63,10 @@ export class Launches {
     const values = {
       id,
       engine: engine.name,
-      model: model?.file ?? nameOf(ref),
+      model: model?.file ?? nameOf(plain),
       file: model?.file,
+      adapter: adapter?.file,
+      variant: ref.variant,
       model_ref: order.model_ref,
       host: workerHost,
       slots: String(slots),
@@ -70,8 +75,8 @@ export class Launches {
       grace: String(Math.max(0, graceMs - EXIT_MARGIN_MS)),
       pool_manager: ownUrl(),
     };
-    const { sizeBytes = 0, facts } = model ?? {};
-    const size = { sizeBytes, kvBytesPerToken: facts?.kvBytesPerToken, contextLength: context, slots };
+    const sizeBytes = sizeOf(model, adapter);
+    const size = { sizeBytes, kvBytesPerToken: model?.facts.kvBytesPerToken, contextLength: context, slots };
     const vramBytes = order.vram_bytes ?? estimateVram(size);
     return {
       argv: argvOf(command, values, extra),
@@ -88,22 +93,33 @@ export class Launches {
   }
 
   /** The model as this pool has it, with its revision and file pinned. */
-  async resolve(text: string, ref: ModelRef): Promise<ResolvedModel> {
-    const model = await this.#model(text, ref);
+  async resolve(ref: ModelRef): Promise<ResolvedModel> {
+    const { model, adapter } = await this.#located(ref);
+    const pinned = model ? { ...ref, ...parseModelRef(model.ref) } : ref;
+    const text = formatModelRef(plainRef(ref));
     const { contextLength: context, kvBytesPerToken: perToken } = model?.facts ?? {};
     const { args, rules, slots } = this.#options;
     const extra = [...args, ...(ruleFor(text, rules)?.args ?? [])];
     return {
-      model_ref: model?.ref ?? text,
-      size_bytes: model?.sizeBytes ?? 0,
+      model_ref: formatModelRef(pinned),
+      size_bytes: sizeOf(model, adapter),
       ...(context !== undefined && { context_length: context }),
       ...(perToken !== undefined && { kv_bytes_per_token: perToken }),
       slots: numberOption(extra, '--slots') ?? slots,
     };
   }
 
-  async #model(text: string, ref: ModelRef): Promise<LocatedModel | undefined> {
+  async #located(ref: ModelRef): Promise<{ model?: LocatedModel; adapter?: LocatedAdapter }> {
+    const model = await this.#model(plainRef(ref));
+    if (!ref.adapter) return { ...(model && { model }) };
+    const adapter = await this.#options.models.locateAdapter(ref.adapter, model?.facts.architecture);
+    return { ...(model && { model }), adapter };
+  }
+
+  async #model(ref: ModelRef): Promise<LocatedModel | undefined> {
     const { models, rules } = this.#options;
+    // Rules of the configuration name models without adapter and variant.
+    const text = formatModelRef(ref);
     if (ref.kind === 'file' || ref.kind === 'hf') return models.locate(ref);
     if (hasRule(text, rules) || (ref.kind === 'engine' && ref.scheme === 'demo')) return undefined;
     throw new OrchdError('MODEL_NOT_FOUND', `this pool does not know "${text}"`);
@@ -116,6 +132,9 @@ export class Launches {
     return longest === undefined ? undefined : Math.min(longest, this.#options.contextLength);
   }
 }
+
+const sizeOf = (...files: readonly (LocatedAdapter | undefined)[]): number =>
+  files.reduce((sum, file) => sum + (file?.sizeBytes ?? 0), 0);
 
 /** The name by which an engine that needs no file knows the model. */
 const nameOf = (ref: ModelRef): string | undefined =>

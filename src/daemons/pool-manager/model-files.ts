@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import type { Env } from '../../kit/env/env.ts';
 import { readWholeFile } from '../../kit/whole-file.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { formatModelRef, type HfRef, type ModelRef } from '../../model/model-ref.ts';
+import { type AdapterRef, formatModelRef, type HfRef, type ModelRef } from '../../model/model-ref.ts';
 import { type GgufFacts, readGguf } from './gguf.ts';
 import type { Hub } from './hub.ts';
 import { cachedCommit, cachedFiles, chooseFile, repoFolder } from './hub-cache.ts';
 import { fileInside, type PlainFile } from './links.ts';
+import { hashFile } from './verify.ts';
 
 export interface ModelFilesOptions {
   readonly env: Env;
@@ -26,6 +27,8 @@ export interface LocatedModel {
   readonly facts: GgufFacts;
 }
 
+export type LocatedAdapter = Pick<LocatedModel, 'file' | 'sizeBytes'>;
+
 /** Enough for the metadata that is read: it comes before the long list of the tokenizer's words. */
 const HEADER_BYTES = 4 * 2 ** 20;
 
@@ -42,11 +45,49 @@ export class ModelFiles {
     throw new OrchdError('MODEL_NOT_FOUND', `"${formatModelRef(ref)}" is the name of no file`);
   }
 
-  async #inRoots(path: string): Promise<PlainFile> {
+  /** A LoRA file in the folders for models. `architecture` is that of its model, if it is known. */
+  async locateAdapter(
+    { path, sha256 }: AdapterRef,
+    architecture: string | undefined,
+  ): Promise<LocatedAdapter> {
+    const file = await this.#inRoots(path, 'adapter');
+    const facts = await this.#factsOf(file);
+    if (!facts.isLora)
+      throw new OrchdError(
+        'ADAPTER_INVALID',
+        'the file of the adapter is not a LoRA adapter in the format GGUF',
+      );
+    if (architecture !== undefined && facts.architecture !== architecture)
+      throw new OrchdError(
+        'ADAPTER_INVALID',
+        `the adapter is for models of the architecture "${facts.architecture}", and this one is "${architecture}"`,
+      );
+    if (sha256 !== undefined) await this.#checkDigest(file, sha256);
+    return { file: file.path, sizeBytes: file.size };
+  }
+
+  async #checkDigest({ path }: PlainFile, expected: string): Promise<void> {
+    const { sha256 } = await hashFile(
+      this.#options.env.disk,
+      path,
+      () => undefined,
+      () => true,
+    );
+    if (sha256 !== expected)
+      throw new OrchdError(
+        'MODEL_UNVERIFIED',
+        'the file of the adapter has another SHA-256 than the one given',
+      );
+  }
+
+  async #inRoots(path: string, what = 'file'): Promise<PlainFile> {
     const file = await fileInside(path, this.#options.roots);
     // The same error whether or not the file exists elsewhere, so that callers cannot probe the disk.
     if (!file)
-      throw new OrchdError('MODEL_NOT_FOUND', 'there is no such file in the folders for models of this pool');
+      throw new OrchdError(
+        'MODEL_NOT_FOUND',
+        `there is no such ${what} in the folders for models of this pool`,
+      );
     return file;
   }
 
@@ -72,9 +113,13 @@ export class ModelFiles {
     return this.#located({ ...ref, rev: commit, file }, found);
   }
 
-  async #located(ref: ModelRef, { path, size }: PlainFile): Promise<LocatedModel> {
+  async #located(ref: ModelRef, file: PlainFile): Promise<LocatedModel> {
+    const facts = await this.#factsOf(file);
+    return { ref: formatModelRef(ref), file: file.path, sizeBytes: file.size, facts };
+  }
+
+  async #factsOf({ path }: PlainFile): Promise<GgufFacts> {
     const header = await readWholeFile(this.#options.env.disk, path, HEADER_BYTES);
-    const facts = (header && readGguf(header)) ?? {};
-    return { ref: formatModelRef(ref), file: path, sizeBytes: size, facts };
+    return (header && readGguf(header)) ?? {};
   }
 }

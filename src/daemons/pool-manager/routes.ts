@@ -182,7 +182,7 @@ const resolve = ({ launches }: PoolRouteContext): Route =>
     },
     async handle({ body }) {
       const { model_ref } = body;
-      return { status: 200, body: await launches.resolve(model_ref, parseModelRef(model_ref)) };
+      return { status: 200, body: await launches.resolve(parseModelRef(model_ref)) };
     },
   });
 

@@ -16,6 +16,8 @@ import { defaultThreads } from './llama-threads.ts';
 export interface LlamaOptions {
   readonly env: Env;
   readonly path: string;
+  /** The file of a LoRA adapter that is applied to the model. */
+  readonly adapter?: string | undefined;
   readonly slots: number;
   /** The context length; if undefined, as long as fits into memory. */
   readonly contextLength: number | undefined;
@@ -58,8 +60,13 @@ export class LlamaEngine implements Engine {
         threads,
       };
       this.#slots = new Slots(Array.from({ length: context.totalSequences }, () => context.getSequence()));
-      this.#embedder = new LlamaEmbedder(this.#loaded);
-      return await infoOf(this.#loaded, context);
+      const { adapter } = this.#options;
+      // The package applies adapters to text only.
+      this.#embedder = adapter === undefined ? new LlamaEmbedder(this.#loaded) : undefined;
+      return withAdapter(
+        await infoOf(this.#loaded, context),
+        adapter === undefined ? 0 : await sizeOf(env, adapter),
+      );
     } catch (error) {
       throw loadFailure(error, found);
     }
@@ -67,8 +74,11 @@ export class LlamaEngine implements Engine {
 
   async run(request: InferenceRequest, context: RunContext): Promise<ExecutionResult> {
     const [loaded, slots, embedder] = [this.#loaded, this.#slots, this.#embedder];
-    if (!loaded || !slots || !embedder) throw new OrchdError('WORKER_BUSY', 'the model is not loaded');
-    if (request.work.kind === 'embeddings') return embedder.run(request.work.texts, context.signal);
+    if (!loaded || !slots) throw new OrchdError('WORKER_BUSY', 'the model is not loaded');
+    if (request.work.kind === 'embeddings') {
+      if (embedder) return embedder.run(request.work.texts, context.signal);
+      throw new OrchdError('UNSUPPORTED', 'a model with an adapter makes no embeddings');
+    }
     const slot = slots.take(request.sessionId);
     try {
       return await generate(loaded, slot.sequence, request, context);
@@ -86,9 +96,15 @@ export class LlamaEngine implements Engine {
   }
 
   #context(model: LlamaModel, threads: number, createSignal: AbortSignal): Promise<LlamaContext> {
-    const { slots, contextLength } = this.#options;
+    const { slots, contextLength, adapter: lora } = this.#options;
     const contextSize = contextLength ?? 'auto';
-    return model.createContext({ sequences: slots, contextSize, createSignal, threads });
+    return model.createContext({
+      sequences: slots,
+      contextSize,
+      createSignal,
+      threads,
+      ...(lora !== undefined && { lora }),
+    });
   }
 
   /** The engine falls back to the processor by itself, where a model is many times slower than its pool expects. */
@@ -110,6 +126,24 @@ export class LlamaEngine implements Engine {
 const NO_LAYER = 'no layer of the model fits into the free memory of the device';
 const MAX_ERRORS = 3;
 const MAX_ERROR_CHARS = 300;
+
+async function sizeOf({ disk }: Env, path: string): Promise<number> {
+  const file = await disk.open(path, 'read');
+  try {
+    return await file.size();
+  } finally {
+    await file.close();
+  }
+}
+
+const withAdapter = (info: EngineInfo, bytes: number): EngineInfo =>
+  bytes === 0
+    ? info
+    : {
+        ...info,
+        vramBytes: (info.vramBytes ?? 0) + bytes,
+        features: info.features.filter((feature) => feature !== 'embeddings'),
+      };
 
 /** `vramBytes` is the machine's memory that the model takes where there is no GPU. */
 async function infoOf({ llama, model, threads }: LoadedModel, context: LlamaContext): Promise<EngineInfo> {

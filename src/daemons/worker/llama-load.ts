@@ -61,6 +61,10 @@ export function loadFailure(error: unknown, { InsufficientMemoryError }: LlamaPa
   if (error instanceof InsufficientMemoryError) {
     return new OrchdError('INSUFFICIENT_VRAM', 'there is not enough memory for the model', {}, cause);
   }
+  if (error instanceof Error && /lora adapter/i.test(error.message)) {
+    const message = 'the adapter cannot be applied: it was made for another model, or is no adapter';
+    return new OrchdError('ADAPTER_INVALID', message, {}, cause);
+  }
   const code = (error as { code?: unknown }).code;
   if (code === 'ENOENT') return new OrchdError('MODEL_NOT_FOUND', 'there is no such model file', {}, cause);
   return new OrchdError('WORKER_START_FAILED', 'the file is not a model that can be loaded', {}, cause);

@@ -15,6 +15,8 @@ export interface OpenAiOptions {
   readonly env: Env;
   /** The server's name of the model. */
   readonly model: string;
+  /** For the command that starts the server. */
+  readonly variant?: string | undefined;
   /** The base URL without `/v1`. */
   readonly url: string | undefined;
   /** The command that starts the server, with placeholders: see upstreamArgv. */
@@ -42,9 +44,9 @@ export class OpenAiEngine implements Engine {
   }
 
   async load(signal: AbortSignal): Promise<EngineInfo> {
-    const { env, model, url, command, slots, contextLength } = this.#options;
+    const { env, model, variant, url, command, slots, contextLength } = this.#options;
     if (command) {
-      this.#upstream = await Upstream.start(env, command, { model, slots, contextLength });
+      this.#upstream = await Upstream.start(env, command, { model, variant, slots, contextLength });
       void this.#upstream.ended.then((error) => this.#stopping || this.#ended.resolve(error));
     }
     const port = this.#upstream?.port;

@@ -22,8 +22,13 @@ test('the server is told its model, port, slots and context; other words stay as
   assert.deepEqual(upstreamArgv(['{context}'], values, 1), ['4096']);
 });
 
-test('a command that names a context needs one', () => {
+test('a command that names a context or a variant needs one', () => {
+  assert.deepEqual(
+    upstreamArgv(['{variant}'], { model: 'm', variant: 'fp16', slots: 1, contextLength: 1 }, 1),
+    ['fp16'],
+  );
   const values = { model: 'm', slots: 1, contextLength: undefined };
   assert.deepEqual(upstreamArgv(['{slots}'], values, 1), ['1']);
   assert.throws(() => upstreamArgv(COMMAND, values, 1), { code: 'CONFIG_INVALID', message: /--context/ });
+  assert.throws(() => upstreamArgv(['{variant}'], values, 1), { message: /--variant/ });
 });

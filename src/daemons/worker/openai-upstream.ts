@@ -24,23 +24,26 @@ const EXIT_POLL_MS = 25;
 /** The values of the placeholders in the command that starts the server. */
 export interface UpstreamValues {
   readonly model: string;
+  readonly variant?: string | undefined;
   readonly slots: number;
   /** The context of one slot, in tokens. */
   readonly contextLength: number | undefined;
 }
 
 /**
- * Fills in `{port}`, `{model}`, `{slots}`, `{context}` and `{total_context}`, the context of all slots together, which is
- * what some servers are told. Throws CONFIG_INVALID where the command names a context and none is known.
+ * Fills in `{port}`, `{model}`, `{variant}`, `{slots}`, `{context}` and `{total_context}`, the context of all slots
+ * together, which is what some servers are told. Throws CONFIG_INVALID where the command names a context or a variant, and
+ * none is known.
  */
 export function upstreamArgv(
   command: readonly string[],
-  { model, slots, contextLength }: UpstreamValues,
+  { model, variant, slots, contextLength }: UpstreamValues,
   port: number,
 ): string[] {
   const values: Readonly<Record<string, string | undefined>> = {
     port: String(port),
     model,
+    variant,
     slots: String(slots),
     context: contextLength?.toString(),
     total_context: contextLength === undefined ? undefined : String(contextLength * slots),
@@ -49,7 +52,10 @@ export function upstreamArgv(
     if (!Object.hasOwn(values, name)) return whole;
     const value = values[name];
     if (value !== undefined) return value;
-    throw new OrchdError('CONFIG_INVALID', `the command of the upstream has ${whole}: set --context`);
+    throw new OrchdError(
+      'CONFIG_INVALID',
+      `the command of the upstream has ${whole}: set --${name === 'variant' ? name : 'context'}`,
+    );
   };
   return command.map((word) => word.replace(/\{(\w+)\}/g, fill));
 }

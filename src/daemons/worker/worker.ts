@@ -26,6 +26,9 @@ export interface WorkerOptions {
   readonly engine: Engine;
   readonly id: string;
   readonly modelRef: string;
+  /** The LoRA file that its engine applies, and the variant of its model; shown in its health. */
+  readonly adapter?: string | undefined;
+  readonly variant?: string | undefined;
   readonly host: string;
   readonly port: number;
   /** The URL for callers, in which `{port}` is filled in; made of host and port by default. */
@@ -244,12 +247,14 @@ export class Worker extends Service {
   }
 
   #health(): WorkerHealth {
-    const { env, id, modelRef } = this.#options;
+    const { env, id, modelRef, adapter, variant } = this.#options;
     const info = this.#model.is === 'loading' ? undefined : this.#model.info;
     return {
       status: this.#status(),
       worker_id: id,
       model: modelRef,
+      ...(adapter !== undefined && { adapter }),
+      ...(variant !== undefined && { variant }),
       vram_bytes: info?.vramBytes ?? 0,
       uptime_seconds: Math.round(env.clock.monotonic() - this.#startedAt) / 1000,
       slots: info?.slots ?? 0,

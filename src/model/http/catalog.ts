@@ -74,6 +74,9 @@ export const ModelView = answerObject('Model', {
   name: Type.String({ description: TEXT.name }),
   model_ref: Type.String({ description: 'Reference with its revision and file pinned' }),
   aliases: Type.Array(Type.String(), { description: TEXT.aliases }),
+  base: orNull(
+    Type.String({ description: 'The model of which a worker pool has made it, by an adapter or a variant' }),
+  ),
   size_bytes: Type.Integer({ description: TEXT.size }),
   vram_bytes: Type.Integer({ description: TEXT.vram }),
   context_length: Type.Integer({ description: TEXT.context }),

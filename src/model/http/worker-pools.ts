@@ -26,9 +26,16 @@ export const CreateWorkerPool = requestObject({
   agent_name: optional(name('The agent that the pool works for')),
   model_id: optional(name('A model of the catalog; needed for workers that pool managers start')),
   adapter: optional(
-    Type.String({ minLength: 1, maxLength: 1024, description: 'A LoRA file that is applied to the model' }),
+    Type.String({
+      minLength: 1,
+      maxLength: 1024,
+      description:
+        'A LoRA file that is applied to the model: file:/absolute/path.gguf, with @sha256:HEX if the file must have this digest. Jobs name the model in `serves`',
+    }),
   ),
-  variant: optional(name('A variant of the model, told to whoever starts the workers')),
+  variant: optional(
+    name('A variant of the model, told to whoever starts the workers. Jobs name the model in `serves`'),
+  ),
   desired_workers: optional(desired),
   hold_seconds: optional(hold),
   provisioner: optional(

@@ -1,10 +1,12 @@
 /** The requests of consumers. Each is answered once what it has changed is durable. */
-import type { ConsumerResult } from '../../core/attempts/claims.ts';
+import { type ConsumerResult, isHolder } from '../../core/attempts/claims.ts';
 import type { Engine } from '../../core/engine/engine.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
+import { attemptLeaseId } from '../../core/state/leases.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Random, Timers } from '../../kit/env/env.ts';
+import { pause } from '../../kit/pause.ts';
 import { type ConsumerDeclaration, type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type {
@@ -29,11 +31,12 @@ import { whenDurable } from '../when-durable.ts';
 import { claimedJobText } from './claimed-job.ts';
 import type { EventLog } from './event-log.ts';
 import type { Hints } from './hints.ts';
-import { NOT_READ, outcomeOf, type ReportedResult } from './reported.ts';
+import { outcomeOf, type ReportedResult } from './reported.ts';
 
 const DEFAULT_TTL_MS = 15_000;
 /** A consumer sends this many heartbeats in the time after which it would fall silent. */
 const HEARTBEATS_PER_TTL = 3;
+const DEVICE_AGAIN_MS = 1000;
 const ID_BYTES = 16;
 const NAME_BYTES = 6;
 
@@ -72,6 +75,8 @@ export class Consumers extends Commands {
       labels: body.labels ?? {},
       paid: body.paid ?? false,
       listens: body.listens,
+      gpuMemoryMb: body.gpu_memory_mb,
+      gpuPool: body.gpu_pool,
       ttlMs: body.lease_ttl_ms ?? DEFAULT_TTL_MS,
     };
     const { token, pool, name, ttlMs } = await this.order({ type: 'consumer', declared });
@@ -91,12 +96,20 @@ export class Consumers extends Commands {
     const first = await this.#claim(consumer, body, body.tokens);
     const isOver = first.attempts.length > 0 || first.isDraining || body.tokens || !body.wait_ms;
     if (isOver) return this.#claimAnswer(consumer, first.attempts, first.isDraining);
+    if (first.lacksDevice) return this.#claimLater(consumer, body);
     const { hints } = this.#parts;
     const waiter = hints.wait(this.#known(consumer).pool, body.max, body.wait_ms ?? 0);
     onDisconnect(() => waiter.stop());
     const tokens = await waiter.tokens;
     const claimed = tokens.length > 0 ? await this.#claim(consumer, body, tokens) : first;
     return this.#claimAnswer(consumer, claimed.attempts, claimed.isDraining);
+  }
+
+  /** No device is free for the jobs that wait: nobody tells when one is, so the consumer is not answered at once. */
+  async #claimLater(consumer: string, body: ClaimBody): Promise<string> {
+    await pause(this.#parts.timers, Math.min(body.wait_ms ?? 0, DEVICE_AGAIN_MS));
+    const { attempts, isDraining } = await this.#claim(consumer, body, undefined);
+    return this.#claimAnswer(consumer, attempts, isDraining);
   }
 
   #claim(consumer: string, { claim, max }: ClaimBody, tokens: readonly string[] | undefined) {
@@ -115,7 +128,8 @@ export class Consumers extends Commands {
     const { bodies, clock, events, timers } = this.#parts;
     const { token } = entry;
     try {
-      const text = await claimedJobText(entry, bodies, clock.now(), timers);
+      const lease = this.engine.state.leases.get(attemptLeaseId(token))?.record;
+      const text = await claimedJobText(entry, bodies, clock.now(), timers, lease);
       if (entry.token === token) events.started(entry);
       return text;
     } catch (thrown) {
@@ -145,12 +159,14 @@ export class Consumers extends Commands {
 
   /** Only what is durable is told to followers: a consumer knows of an attempt after its claim was answered. */
   async takeEvents(consumer: string, { events }: ConsumerEvents): Promise<EventsTaken> {
-    return { lost: [...this.#parts.events.take(this.#known(consumer), events)] };
+    const lost = this.#parts.events.take(this.#known(consumer), events);
+    crashpoint('events:before-answer');
+    return { lost: [...lost] };
   }
 
   async results(consumer: string, { results }: ConsumerResults): Promise<ResultsRecorded> {
-    this.#known(consumer);
-    const reported = await Promise.all(results.map((result) => this.#reported(result)));
+    const holder = this.#known(consumer);
+    const reported = await Promise.all(results.map((result) => this.#reported(holder, result)));
     const answers = await this.order({ type: 'results', consumer, results: reported });
     crashpoint('results:before-answer');
     return {
@@ -163,11 +179,13 @@ export class Consumers extends Commands {
     };
   }
 
-  async #reported(result: ReportedResult): Promise<ConsumerResult> {
+  /** The body of a result that will be refused is not stored: it would stay behind. */
+  async #reported(consumer: ConsumerRecord, result: ReportedResult): Promise<ConsumerResult> {
     const { token } = result;
     const entry = this.engine.state.open.get(token);
-    if (entry) return { token, outcome: await outcomeOf(result, entry.ask, this.#parts.outcomes) };
-    return { token, outcome: NOT_READ, ended: await this.#ended(token) };
+    if (!entry?.open) return { token, outcome: undefined, ended: await this.#ended(token) };
+    if (!isHolder(entry.open, consumer)) return { token, outcome: undefined };
+    return { token, outcome: await outcomeOf(result, entry.ask, this.#parts.outcomes) };
   }
 
   /** The attempt of a job that has left memory: the consumer may have lost the answer to its result. */

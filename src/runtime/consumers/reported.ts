@@ -21,9 +21,6 @@ export async function outcomeOf(
   return outcomes.recorded(executionOf(result), ask);
 }
 
-/** Stands for a result of an attempt that is not open: nobody will read it. */
-export const NOT_READ: ConsumerOutcome = { ok: 'cancelled' };
-
 function executionOf(result: Exclude<ReportedResult, { returned: true }>): ExecutionOutcome {
   const usage = usageOf(result.usage);
   if ('cancelled' in result) return { ok: 'cancelled', ...usage };
