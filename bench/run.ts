@@ -33,6 +33,7 @@ import { bench as money } from './suites/money.ts';
 import { bench as peers } from './suites/peers.ts';
 import { bench as pick } from './suites/pick.ts';
 import { bench as placement } from './suites/placement.ts';
+import { bench as pools } from './suites/pools.ts';
 import { bench as raw } from './suites/raw.ts';
 import { bench as relay } from './suites/relay.ts';
 import { bench as replay } from './suites/replay.ts';
@@ -61,6 +62,7 @@ const ALL: readonly Bench[] = [
   cycle,
   money,
   governance,
+  pools,
   latency,
   modules,
   schedules,

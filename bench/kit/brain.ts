@@ -1,4 +1,5 @@
 /** Opens an orchestrator on a folder, with limits that no bench reaches. */
+import type { Backend } from '../../src/core/ports/backend.ts';
 import { createOrchestrator, type FunctionBackendOptions, type Orchestrator } from '../../src/index.ts';
 import { BODY } from './bench.ts';
 import { countingEnv } from './counting-disk.ts';
@@ -20,7 +21,7 @@ export interface Brain {
 /** `more` is YAML that is appended to CONFIG. */
 export async function openBrain(
   data: string,
-  backends: FunctionBackendOptions[] = [],
+  backends: (FunctionBackendOptions | Backend)[] = [],
   more = '',
 ): Promise<Brain> {
   const { env, syncs } = countingEnv();

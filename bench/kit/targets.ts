@@ -134,6 +134,27 @@ const TARGETS: readonly Target[] = [
     0.95,
     ratio(['cycle@64, 200 rules', 'perSec'], ['cycle@64, no rules', 'perSec']),
   ),
+  atLeast(
+    'cycle@64 in a pool, with gates, policy and limits ÷ without',
+    0.9,
+    ratio(['cycle@64 in a pool, gates and limits', 'perSec'], ['cycle@64 in a pool, plain', 'perSec']),
+  ),
+  atMost('a plan over 1,000 worker pools, ms', 2, plain(['plan, 1,000 worker pools, full', 'p50Ms'])),
+  atMost(
+    'a plan over 1,000 worker pools, half without room, ms',
+    2,
+    plain(['plan, 1,000 worker pools, no room', 'p50Ms']),
+  ),
+  atMost(
+    'a plan over 1,000 worker pools at the ceiling, ms',
+    2,
+    plain(['plan, 1,000 worker pools, at the ceiling', 'p50Ms']),
+  ),
+  atMost(
+    'CPU of GET /v2/scaling/{pool} ÷ /health',
+    1.5,
+    ratio(['GET /v2/scaling/gpu', 'serverUs'], ['GET /health', 'serverUs']),
+  ),
   atLeastAiming('cycle@64 ÷ BullMQ', 10, 12, ratio(['cycle orchd', 'perSec'], ['cycle bullmq', 'perSec'])),
   atLeastAiming(
     'enqueue, then drain ÷ BullMQ',

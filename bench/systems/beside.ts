@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Values } from '../kit/bench.ts';
 import { openOrchd } from './orchd.ts';
 import { type CycleShape, cycles } from './shapes.ts';
+import type { System } from './system.ts';
 
 /** Windows of each brain, by turns: the machine's own speed changes by a third from one second to the next. */
 const TURNS = 8;
@@ -15,9 +16,10 @@ export interface BesideArgs extends CycleShape {
 export async function besidePlain(
   { folder, ...shape }: BesideArgs,
   config: string,
+  open: (folder: string, slots: number, options?: { config?: string }) => Promise<System> = openOrchd,
 ): Promise<{ plain: Values; other: Values }> {
-  const plain = await openOrchd(join(folder, 'plain'), shape.inFlight);
-  const other = await openOrchd(join(folder, 'other'), shape.inFlight, { config });
+  const plain = await open(join(folder, 'plain'), shape.inFlight);
+  const other = await open(join(folder, 'other'), shape.inFlight, { config });
   const turns = { plain: [] as Values[], other: [] as Values[] };
   for (let turn = 0; turn < TURNS; turn++) {
     turns.plain.push(await cycles(plain, folder, shape));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import type { Backend } from '../../src/core/ports/backend.ts';
 import { type HttpBrain, httpBrain } from '../fakes/http-brain.ts';
-import { type Behaviour, RUNS, ScriptedExecutor } from '../golden/maker/executor.ts';
+import { type Behaviour, never, RUNS, ScriptedExecutor } from '../golden/maker/executor.ts';
 import { GB, ScriptedPools } from '../golden/maker/pools.ts';
 import { LASTING, onStores, placed } from './flow-kit.ts';
 
@@ -82,7 +82,7 @@ onStores(
     const states = (): Promise<string[]> =>
       Promise.all(['runs', 'lost'].map(async (id) => (await site.call('GET', `/v2/tasks/${id}`)).state));
     await site.until(async () => (await states()).every((state) => state === 'running'));
-    site.behaviours['lost:1'] = { follow: RUNS.follow };
+    site.behaviours['lost:1'] = { follow: never };
     assert.deepEqual(await states(), ['running', 'running']);
     const report = await site.call('POST', '/control/reconcile');
     const found = report.backends[0].attempts.map((each: { token: string; found: string }) => [

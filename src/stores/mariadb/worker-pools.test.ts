@@ -43,10 +43,12 @@ const POOL: WorkerPoolRecord = {
   at: STARTED,
 };
 
-const BARE = {
-  ...{ agent: undefined, model: undefined, adapter: undefined, heartbeatAt: undefined, status: 'running' },
+const BARE: WorkerPoolRecord = {
+  ...POOL,
+  ...{ agent: undefined, model: undefined, adapter: undefined, heartbeatAt: undefined },
   ...{ desired: 0, spawned: 0, holdMs: 0 },
-} as const;
+  status: 'running',
+};
 
 let seq = 0;
 async function commit(
@@ -70,7 +72,7 @@ const records = (): Promise<{ id: string }[]> =>
 
 test('[NEWS-1] the row of a worker pool has every value of its record, with its times in UTC', async () => {
   await fresh();
-  await commit(['w', POOL], ['bare', { ...POOL, ...BARE }]);
+  await commit(['w', POOL], ['bare', BARE]);
   const columns = `pool_id, agent_name, model_id, adapter, desired_workers, spawned_workers,
     CAST(started_at AS CHAR), CAST(last_heartbeat AS CHAR), status, hold_seconds`;
   assert.deepEqual(await rows(columns), [
