@@ -8,6 +8,7 @@ import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { Service } from '../../kit/service.ts';
 import type { ConsumerBody } from '../../model/http/consumers.ts';
+import { NAME_MARK_VARIABLE } from '../provision/layout.ts';
 import { CommandRunner } from './command-runner.ts';
 import { StateFolder } from './state-folder.ts';
 
@@ -47,7 +48,7 @@ export class Consume extends Service {
     const { env, folder: path, declared, argv, cwd, onProblem } = this.#options;
     const folder = await StateFolder.open(env, path, declared.pool, declared.name);
     this.#folder = folder;
-    const type = { argv, ...(cwd !== undefined && { cwd }) };
+    const type = { argv, env: provisionedMark(), ...(cwd !== undefined && { cwd }) };
     const backend = new CommandBackend(env, {
       name: 'consume',
       folder: folder.commands,
@@ -115,4 +116,10 @@ export class Consume extends Service {
       api.close();
     }
   }
+}
+
+/** A provisioner that ends this consumer at once ends its commands too, and finds them by this variable. */
+function provisionedMark(): Record<string, string> {
+  const value = process.env[NAME_MARK_VARIABLE];
+  return value === undefined ? {} : { [NAME_MARK_VARIABLE]: value };
 }
