@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { isHttpUrl } from '../../config/address.ts';
 import type { ConsumeOptions } from '../../daemons/consumer/consume.ts';
+import { parseDuration } from '../../kit/duration.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { durationOf, listOf, textOf, variable, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, UsageError } from '../command.ts';
@@ -15,7 +16,7 @@ const MAX_SLOTS = 1000;
 const MAX_GPU_MEMORY_MB = 100_000_000;
 
 const options = {
-  pool: { type: 'string', value: 'POOL', help: 'the pool whose jobs it runs' },
+  pool: { type: 'string', value: 'POOL', help: 'the pool whose jobs it runs; by default ORCHD_POOL' },
   type: {
     type: 'string',
     value: 'TYPE',
@@ -26,9 +27,13 @@ const options = {
   state: {
     type: 'string',
     value: 'DIR',
-    help: 'the folder of what it has claimed and runs; by default orchd-consume-POOL',
+    help: 'the folder of what it has claimed and runs; by default ORCHD_CONSUMER_STATE or orchd-consume-POOL',
   },
-  name: { type: 'string', value: 'NAME', help: 'its name in the pool; by default one of its own' },
+  name: {
+    type: 'string',
+    value: 'NAME',
+    help: 'its name in the pool; by default ORCHD_CONSUMER or one of its own',
+  },
   model: { type: 'string', value: 'MODEL', multiple: true, help: 'a model that it has' },
   'gpu-memory': {
     type: 'string',
@@ -45,7 +50,7 @@ const options = {
   grace: {
     type: 'string',
     value: 'TIME',
-    help: 'how long running jobs may go on after a stop; by default 30s',
+    help: 'how long running jobs may go on after a stop; by default ORCHD_GRACE or 30s',
   },
   cwd: {
     type: 'string',
@@ -101,14 +106,14 @@ Exit code: 0 stopped by a signal, or drained by an operator, 2 could not start, 
 
 function optionsOf(args: CliArguments): Omit<ConsumeOptions, 'env' | 'onProblem'> {
   const { values, positionals } = args;
-  const pool = textOf(values, 'pool');
+  const pool = textOf(values, 'pool') ?? variable('ORCHD_POOL');
   const types = listOf(values, 'type');
   if (pool === undefined) throw new UsageError('the pool is missing: --pool POOL.');
   if (types.length === 0) throw new UsageError('the type of the jobs is missing: --type TYPE.');
   if (positionals.length === 0) throw new UsageError('the command is missing; it stands after --.');
   const url = serverUrl(args);
   if (!isHttpUrl(url)) throw new UsageError(`"${url}" is not an address such as http://127.0.0.1:8080.`);
-  const name = textOf(values, 'name');
+  const name = textOf(values, 'name') ?? variable('ORCHD_CONSUMER');
   const models = listOf(values, 'model');
   const leaseMs = durationOf(values, 'lease');
   const gpuMemory = wholeOf(values, 'gpu-memory', 1, MAX_GPU_MEMORY_MB);
@@ -116,12 +121,12 @@ function optionsOf(args: CliArguments): Omit<ConsumeOptions, 'env' | 'onProblem'
   const [program = '', ...rest] = positionals;
   return {
     address: { url, token: textOf(values, 'token')?.trim() ?? variable('ORCHD_TOKEN') },
-    folder: resolve(textOf(values, 'state') ?? `orchd-consume-${pool}`),
+    folder: resolve(textOf(values, 'state') ?? variable('ORCHD_CONSUMER_STATE') ?? `orchd-consume-${pool}`),
     // A command runs in a folder of its own: `./program` is meant from here.
     argv: [program.includes('/') ? resolve(program) : program, ...rest],
     redisUrl: textOf(values, 'redis') ?? variable('ORCHD_REDIS_URL'),
     cwd: textOf(values, 'cwd'),
-    graceMs: durationOf(values, 'grace') ?? DEFAULTS.graceMs,
+    graceMs: durationOf(values, 'grace') ?? parseDuration(variable('ORCHD_GRACE') ?? '') ?? DEFAULTS.graceMs,
     declared: {
       pool,
       types: [...types],

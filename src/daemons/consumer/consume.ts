@@ -10,6 +10,7 @@ import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { Service } from '../../kit/service.ts';
 import type { ConsumerBody } from '../../model/http/consumers.ts';
+import { NAME_MARK_VARIABLE } from '../provision/layout.ts';
 import { CommandRunner } from './command-runner.ts';
 import { StateFolder } from './state-folder.ts';
 
@@ -52,7 +53,7 @@ export class Consume extends Service {
     const commandOf = ({ token }: Offer): OfferedCommand => ({
       argv,
       ...(cwd !== undefined && { cwd }),
-      env: runner.environmentOf(token),
+      env: { ...runner.environmentOf(token), ...provisionedMark() },
     });
     const backend = new CommandBackend(env, {
       name: 'consume',
@@ -121,4 +122,10 @@ export class Consume extends Service {
       api.close();
     }
   }
+}
+
+/** A provisioner that ends this consumer at once ends its commands too, and finds them by this variable. */
+function provisionedMark(): Record<string, string> {
+  const value = process.env[NAME_MARK_VARIABLE];
+  return value === undefined ? {} : { [NAME_MARK_VARIABLE]: value };
 }
