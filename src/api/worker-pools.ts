@@ -17,14 +17,18 @@ const NO_POOL = 'No such worker pool';
 const POOL = { description: 'The pool, and durable', body: WorkerPoolView };
 const ORDERED = { description: 'Ordered, and durable', body: WorkerPoolView };
 
+/** Read at each call: a node that does not lead has none. */
+const poolsOf = ({ pools }: Orchestrator): Orchestrator['pools']['workerPools'] => pools.workerPools;
+
 export const workerPoolRoutes = (orchestrator: Orchestrator, newId: () => string): readonly Route[] => [
   ...readRoutes(orchestrator),
+  wishedRoute(orchestrator),
   ...sizeRoutes(orchestrator, newId),
   heartbeatRoute(orchestrator),
   ...endRoutes(orchestrator),
 ];
 
-const readRoutes = ({ pools }: Orchestrator): readonly Route[] => [
+const readRoutes = (orchestrator: Orchestrator): readonly Route[] => [
   route({
     operationId: 'listWorkerPools',
     tag: 'pools',
@@ -34,7 +38,7 @@ const readRoutes = ({ pools }: Orchestrator): readonly Route[] => [
     scope: 'global',
     summary: 'The worker pools, with how many workers each should have and has',
     answers: { 200: { description: 'The pools', body: WorkerPoolList } },
-    handle: async () => ({ status: 200, body: { pools: [...(await pools.workerPools.list())] } }),
+    handle: async () => ({ status: 200, body: { pools: [...(await poolsOf(orchestrator).list())] } }),
   }),
   route({
     operationId: 'getWorkerPool',
@@ -45,11 +49,11 @@ const readRoutes = ({ pools }: Orchestrator): readonly Route[] => [
     scope: 'global',
     summary: 'One worker pool',
     answers: { 200: { description: 'The pool', body: WorkerPoolView }, 404: NO_POOL },
-    handle: async (call) => ({ status: 200, body: await pools.workerPools.get(idOf(call)) }),
+    handle: async (call) => ({ status: 200, body: await poolsOf(orchestrator).get(idOf(call)) }),
   }),
 ];
 
-const sizeRoutes = ({ pools }: Orchestrator, newId: () => string): readonly Route[] => [
+const sizeRoutes = (orchestrator: Orchestrator, newId: () => string): readonly Route[] => [
   route({
     operationId: 'createWorkerPool',
     tag: 'pools',
@@ -71,7 +75,7 @@ const sizeRoutes = ({ pools }: Orchestrator, newId: () => string): readonly Rout
         : body,
     handle: async ({ body, identity }) => ({
       status: 201,
-      body: await pools.workerPools.create(body.pool_id ?? newId(), body, identity.name),
+      body: await poolsOf(orchestrator).create(body.pool_id ?? newId(), body, identity.name),
     }),
   }),
   route({
@@ -88,12 +92,31 @@ const sizeRoutes = ({ pools }: Orchestrator, newId: () => string): readonly Rout
       const { desired_workers: desired, hold_seconds: hold } = call.body;
       const holdMs = hold === undefined ? undefined : hold * 1000;
       const order = { is: 'change', desired, holdMs } as const;
-      return { status: 200, body: await pools.workerPools.command(idOf(call), order, call.identity.name) };
+      return {
+        status: 200,
+        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
+      };
     },
   }),
 ];
 
-const heartbeatRoute = ({ pools }: Orchestrator): Route =>
+const wishedRoute = (orchestrator: Orchestrator): Route =>
+  route({
+    operationId: 'listWishedWorkers',
+    tag: 'pools',
+    method: 'GET',
+    path: '/workers/wished',
+    role: 'consumer',
+    scope: 'global',
+    summary: 'The worker pools whose workers a program outside starts, for that program',
+    answers: { 200: { description: 'The pools with the provisioner `external`', body: WorkerPoolList } },
+    handle: async () => {
+      const pools = await poolsOf(orchestrator).list();
+      return { status: 200, body: { pools: pools.filter(({ provisioner }) => provisioner === 'external') } };
+    },
+  });
+
+const heartbeatRoute = (orchestrator: Orchestrator): Route =>
   route({
     operationId: 'workerPoolHeartbeat',
     tag: 'pools',
@@ -111,11 +134,14 @@ const heartbeatRoute = ({ pools }: Orchestrator): Route =>
     repeatable: ({ body }) => body,
     handle: async (call) => {
       const order = { is: 'heartbeat', spawned: call.body.spawned_workers } as const;
-      return { status: 200, body: await pools.workerPools.command(idOf(call), order, call.identity.name) };
+      return {
+        status: 200,
+        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
+      };
     },
   });
 
-const endRoutes = ({ pools }: Orchestrator): readonly Route[] => [
+const endRoutes = (orchestrator: Orchestrator): readonly Route[] => [
   route({
     operationId: 'drainWorkerPool',
     tag: 'pools',
@@ -130,7 +156,10 @@ const endRoutes = ({ pools }: Orchestrator): readonly Route[] => [
     handle: async (call) => {
       const grace = call.body.grace_seconds;
       const order = { is: 'drain', graceMs: grace === undefined ? undefined : grace * 1000 } as const;
-      return { status: 202, body: await pools.workerPools.command(idOf(call), order, call.identity.name) };
+      return {
+        status: 202,
+        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
+      };
     },
   }),
   route({
@@ -145,7 +174,7 @@ const endRoutes = ({ pools }: Orchestrator): readonly Route[] => [
     repeatable: () => undefined,
     handle: async (call) => ({
       status: 202,
-      body: await pools.workerPools.command(idOf(call), { is: 'evict' }, call.identity.name),
+      body: await poolsOf(orchestrator).command(idOf(call), { is: 'evict' }, call.identity.name),
     }),
   }),
   route({
@@ -163,7 +192,7 @@ const endRoutes = ({ pools }: Orchestrator): readonly Route[] => [
     },
     repeatable: () => undefined,
     handle: async (call) => {
-      await pools.workerPools.delete(idOf(call));
+      await poolsOf(orchestrator).delete(idOf(call));
       return { status: 200, body: { deleted: true, pool_id: idOf(call) } };
     },
   }),

@@ -260,7 +260,10 @@ function orchestratorOf(
     settings: runtimeSettings(config),
     logger,
     answerRoom,
-    observer: observers([new Narrator(logger), new RunTelemetry(logger, tally.runs), tally, activity]),
+    observer: observers([
+      ...[new Narrator(logger), new RunTelemetry(logger, tally.runs), tally, activity],
+      ...(streams ? [streams.poolNews] : []),
+    ]),
   });
   return orchestrator;
 }

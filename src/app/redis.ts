@@ -1,6 +1,7 @@
 /** What a brain does with Redis while it leads, where the configuration says where Redis is. */
 import { DeadLetters } from '../adapters/streams/dead-letters.ts';
 import { Inbox } from '../adapters/streams/inbox.ts';
+import { Preloads, WorkerPoolNews } from '../adapters/streams/preloads.ts';
 import { RedisConnection } from '../backends/stream/connection.ts';
 import { RedisDoorbell } from '../backends/stream/doorbell.ts';
 import { hasRedis } from '../backends/stream/settings.ts';
@@ -14,6 +15,8 @@ export class Streams {
   /** Started before the orchestrator. */
   readonly connection: RedisConnection;
   readonly doorbell: RedisDoorbell;
+  /** An observer of the orchestrator. */
+  readonly poolNews = new WorkerPoolNews();
 
   private constructor(parts: ServerParts) {
     const { env, options } = parts;
@@ -40,14 +43,17 @@ export class Streams {
     const { env, options, tokens } = this.#parts;
     const { logger, config } = options;
     const { redis } = config;
-    const { ingest, control, events } = redis;
+    const { ingest, control, events, claimIdleMs } = redis;
     const tenants = (): string[] => [DEFAULT_TENANT, ...tokens.entries.map(({ tenant }) => tenant)];
-    const { connection } = this;
-    const letters = new DeadLetters({ env, logger, connection, orchestrator, tenants });
-    if (!ingest && !control) return [letters];
+    const { connection, poolNews: changes } = this;
+    const writers = [
+      new DeadLetters({ env, logger, connection, orchestrator, tenants }),
+      new Preloads({ env, logger, connection, orchestrator, changes, claimIdleMs }),
+    ];
+    if (!ingest && !control) return writers;
     // Its waits for entries must not hold up the commands of others; what is wrong is told by the first connection.
     const reading = new RedisConnection({ env, logger: undefined, settings: redis });
     const rules = { ingest, control, events, tokens: () => tokens.entries };
-    return [letters, new Inbox({ env, logger, connection: reading, orchestrator, ...rules })];
+    return [...writers, new Inbox({ env, logger, connection: reading, orchestrator, ...rules })];
   }
 }

@@ -34,6 +34,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/consume.ts')).consume,
   },
   {
+    name: 'provision',
+    summary: 'Keep the processes of worker pools running',
+    load: async () => (await import('./commands/provision.ts')).provision,
+  },
+  {
     name: 'status',
     summary: 'Show the whole on one screen; with --watch live',
     load: async () => (await import('./commands/status.ts')).status,

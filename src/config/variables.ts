@@ -8,11 +8,20 @@ export const PREFIX = 'ORCHD_';
 
 /** Variables with this prefix that commands and other daemons of orchd read, not the configuration of the brain. */
 export const OTHER_VARIABLES: readonly string[] = [
+  'ORCHD_ADAPTER', // a LoRA file, for the processes of a worker pool
+  'ORCHD_AGENT', // the agent that a worker pool works for, for its processes
   'ORCHD_CONFIG', // path of the configuration file
+  'ORCHD_CONSUMER', // name of a consumer
+  'ORCHD_CONSUMER_STATE', // folder of `orchd consume`
   'ORCHD_DATA', // data folder
   'ORCHD_GATEWAY_LAUNCH', // marks the process of a gateway that `orchd up` has started
   'ORCHD_GATEWAY_TOKEN', // token that callers of a gateway send
+  'ORCHD_GRACE', // how long a consumer may take to finish
+  'ORCHD_MODEL', // the model of a worker pool, for its processes
+  'ORCHD_POOL', // pool of a consumer
   'ORCHD_POOL_TOKEN', // token that callers of `orchd pool` send
+  'ORCHD_PROVISION_NAME', // marks what `orchd provision` has started under a name
+  'ORCHD_PROVISION_START', // marks the process of one start
   'ORCHD_TOKEN', // bearer token of a client
   'ORCHD_UPSTREAM_KEY', // key that a worker sends to the server behind it
   'ORCHD_UPSTREAM_LAUNCH', // marks the process of an upstream's executor
@@ -22,6 +31,7 @@ export const OTHER_VARIABLES: readonly string[] = [
   'ORCHD_MODULE', // marks the processes of a module
   'ORCHD_WORKER_MARK', // marks the processes of a worker
   'ORCHD_WORKER_TOKEN', // token that callers of `orchd worker` send
+  'ORCHD_VARIANT', // a variant of a model, for the processes of a worker pool
   'ORCHD_URL', // address of the server a client talks to
 ];
 

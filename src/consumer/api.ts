@@ -56,7 +56,7 @@ export class ConsumerApi {
     this.#target = this.#outbound.to(address.url);
   }
 
-  async call<T>(method: 'POST' | 'DELETE', path: string, request: ConsumerRequest = {}): Promise<T> {
+  async call<T>(method: 'GET' | 'POST' | 'DELETE', path: string, request: ConsumerRequest = {}): Promise<T> {
     const { body, timeoutMs = TIMEOUT_MS, signal } = request;
     const reply = await this.#send({
       method,

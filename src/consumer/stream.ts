@@ -54,7 +54,10 @@ export class StreamListener {
   }
 
   /** Tokens of waiting jobs; none where whatever waits is to be claimed, and undefined while Redis is away. */
-  async hear(room: number, { name, stream }: ConsumerRegistered): Promise<readonly string[] | undefined> {
+  async hear(
+    room: number,
+    { name, stream }: Pick<ConsumerRegistered, 'name' | 'stream'>,
+  ): Promise<readonly string[] | undefined> {
     const { env, stop, onProblem } = this.#parts;
     if (!stream || stop.aborted || env.clock.monotonic() < this.#awayUntil) return undefined;
     // The first claim takes what waits already.

@@ -55,12 +55,21 @@ export const GATEWAY_CRASHPOINTS = [
   'gateway:after-result',
 ] as const;
 
+/** Places where a provisioner starts and stops processes. */
+export const PROVISION_CRASHPOINTS = [
+  'provision:before-start',
+  'provision:after-start',
+  'provision:before-signal',
+  'provision:before-remove',
+] as const;
+
 export type Crashpoint = (
   | typeof CRASHPOINTS
   | typeof SESSION_CRASHPOINTS
   | typeof CONSUMER_CRASHPOINTS
   | typeof KEEPER_CRASHPOINTS
   | typeof GATEWAY_CRASHPOINTS
+  | typeof PROVISION_CRASHPOINTS
 )[number];
 
 let armed: ((name: Crashpoint) => void) | undefined;

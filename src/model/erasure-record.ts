@@ -8,4 +8,6 @@ export interface ErasureRecord {
   readonly session: string;
   /** Grows with every deletion of the session: the end of an earlier one is not that of a later one. */
   readonly n: number;
+  /** Set where the session is the origin of others, none of which was used before this instant: they are deleted too. */
+  readonly othersSince?: number | undefined;
 }

@@ -30,6 +30,10 @@ export interface SessionRecord {
   readonly messages: BlobPart | undefined;
   /** SessionMetadata as JSON text. */
   readonly metadata: Body | undefined;
+  /** The session of the run that has begun this one in the background: what is said here comes from there. */
+  readonly origin?: string | undefined;
+  /** It is the origin of others, which are deleted with it. */
+  readonly isOrigin?: true | undefined;
 }
 
 /** The tenant and the id of a session, from the id of its record. */

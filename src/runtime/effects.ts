@@ -59,6 +59,12 @@ export interface EffectsParts {
   readonly publish: (token: string) => void;
 }
 
+/**
+ * An attempt that only decides has mostly ended by then, also where it reads and stores bodies. Its acceptance would be a
+ * commit of its own, which nobody needs: such an attempt is begun again when it is lost, accepted or not.
+ */
+export const DECISION_MS = 100;
+
 type Fenced = { readonly is: 'fenced' };
 
 export class Effects {
@@ -284,8 +290,8 @@ export class Effects {
       if (!this.#runner.stopped && this.#parts.engine.state.open.has(token))
         this.#parts.loop.post({ type: 'offered', token, answer });
     };
-    // An attempt that only decides has mostly ended at the next turn: then nobody needs the record of its acceptance.
-    if (answer.is === 'accepted' && backend.info.isRepeatable) this.#parts.env.timers.soon(report);
+    if (answer.is === 'accepted' && backend.info.isRepeatable)
+      this.#parts.env.timers.after(DECISION_MS, report);
     else report();
     // Followed before the acceptance is durable: a quick outcome is then written in the same flush.
     if (answer.is === 'accepted') this.#readers.follow(token, backend);

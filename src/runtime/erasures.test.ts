@@ -94,6 +94,35 @@ test('a brain that dies between the deletion and the drop leaves it to the next 
   await next.orchestrator.stop();
 });
 
+test('a brain that dies between a deletion and that of a session begun below it leaves both to the next one', async (t) => {
+  const medium = new Medium();
+  const gate = Promise.withResolvers<void>();
+  const first = await begin(t, medium, gate.promise);
+  await first.orchestrator.submit({ job_id: 'a', type: 'echo', payload: 'one', session_id: 's' });
+  const below = { job_id: 'b', type: 'echo', payload: 'two', parent_id: 'a', session_id: 'b' };
+  await first.orchestrator.submit(below);
+  await first.orchestrator.submit({ ...below, job_id: 'c', session_id: 'other' });
+  gate.resolve();
+  for (const id of ['a', 'b', 'c']) await first.orchestrator.wait(id);
+  const dropped = Promise.withResolvers<void>();
+  const { keys } = medium.keys;
+  const drop = keys.delete.bind(keys);
+  keys.delete = () => {
+    dropped.resolve();
+    throw new Error('the process has died here');
+  };
+  void first.orchestrator.sessions.remove(TENANT, 's', 'me').catch(() => undefined);
+  await dropped.promise;
+  await first.orchestrator.stop();
+  keys.delete = drop;
+  const { orchestrator } = await begin(t, medium);
+  while (keys.size > 1) await turns(1);
+  await turns();
+  const payloadOf = async (id: string): Promise<unknown> => (await orchestrator.get(id)).payload;
+  assert.deepEqual([await payloadOf('a'), await payloadOf('b')], [undefined, undefined]);
+  assert.equal(await payloadOf('c'), 'two', 'a session that a caller has named is none of the begun ones');
+});
+
 test('a job that is submitted while its session is being deleted gets a key that stays', async (t) => {
   const { orchestrator, hold } = await begin(t);
   await orchestrator.submit({ job_id: 'a', type: 'echo', payload: 'one', session_id: 's' });

@@ -14,6 +14,9 @@ import { ExecutorErasure, type ExecutorErasureParts } from './executor-erasure.t
 import type { Loop } from './loop.ts';
 import type { SessionArchive } from './session-archive.ts';
 
+/** Sessions that are deleted at once with their origin: each may wait for executors that do not answer. */
+const AT_ONCE = 100;
+
 export interface ErasuresParts extends ExecutorErasureParts {
   readonly engine: Engine;
   readonly loop: Loop;
@@ -25,6 +28,8 @@ export interface ErasuresParts extends ExecutorErasureParts {
 export class Erasures {
   readonly #parts: ErasuresParts;
   readonly #executors: ExecutorErasure;
+  /** Deletes a session; set by session-commands.ts. */
+  deleteSession: (owner: KeyOwner) => Promise<void> = async () => undefined;
   /** Resolved when the deletion is over, by the id of its record. */
   readonly #waiting = new Map<string, PromiseWithResolvers<void>>();
 
@@ -59,7 +64,7 @@ export class Erasures {
     return waiting.promise;
   }
 
-  #run(id: string, { tenant, session, n }: ErasureRecord): void {
+  #run(id: string, { tenant, session, n, othersSince }: ErasureRecord): void {
     const { engine, runner, loop, bodies, sessionArchive } = this.#parts;
     const { erasure } = engine.state.tables;
     runner.run(
@@ -69,6 +74,7 @@ export class Erasures {
         attempt: async () => {
           await bodies.erase({ tenant, session });
           await sessionArchive.dropErased(tenant, session);
+          if (othersSince !== undefined) await this.#deleteBegun({ tenant, session }, othersSince);
           await this.#executors.erase({ tenant, session });
           await loop.ask({ type: 'erased', id, n });
           return true;
@@ -76,6 +82,16 @@ export class Erasures {
       },
       () => this.#ended(id),
     );
+  }
+
+  /** What was said in the session has been passed on to those that its runs have begun in the background. */
+  async #deleteBegun(owner: KeyOwner, since: number): Promise<void> {
+    const { tenant } = owner;
+    const begun = await this.#parts.sessionArchive.begunBy(owner, since);
+    for (let from = 0; from < begun.length; from += AT_ONCE) {
+      const some = begun.slice(from, from + AT_ONCE);
+      await Promise.all(some.map((session) => this.deleteSession({ tenant, session })));
+    }
   }
 
   /** Goes on with a deletion of the same session that came meanwhile, if there is one. */

@@ -112,6 +112,27 @@ export class SessionArchive {
     return found.slice(0, query.limit);
   }
 
+  /** The sessions that runs of this one have begun in the background, in memory or archived. */
+  async begunBy({ tenant, session }: KeyOwner, since: number): Promise<readonly string[]> {
+    const found = new Set<string>();
+    const take = ({ tenant: of, id, origin }: SessionRecord): void => {
+      if (of === tenant && origin === session) found.add(id);
+    };
+    const inMemory = () => {
+      for (const record of this.#parts.engine.state.sessions.values()) take(record);
+    };
+    inMemory();
+    for (let before: SessionRecord | undefined; ; ) {
+      const page = await this.list({ tenant, before, limit: BATCH });
+      for (const record of page) take(record);
+      before = page.at(-1);
+      if (page.length < BATCH || (before?.usedAt ?? 0) < since) break;
+    }
+    // One that came back from the archive meanwhile may have been overlooked in both.
+    inMemory();
+    return [...found];
+  }
+
   /**
    * Calls `send` with what is known of a session, which passes it on to the engine; again if sessions have left memory
    * meanwhile.

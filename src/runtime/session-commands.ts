@@ -38,6 +38,7 @@ export class SessionCommands extends Commands {
     this.#reads = reads;
     this.archive = sessionArchive;
     this.#erasures = erasures;
+    erasures.deleteSession = ({ tenant, session }) => this.#removeBegun(tenant, session);
   }
 
   async create(tenant: string, id: string, { metadata, messages = [] }: NewSession): Promise<SessionView> {
@@ -89,6 +90,15 @@ export class SessionCommands extends Commands {
       await this.order({ type: 'forget-session', tenant, id, by, keepsBudget, lookup });
     });
     await this.#erasures.whenErased({ tenant, session: id });
+  }
+
+  /** A session whose origin is deleted goes with it. Somebody may have deleted it before. */
+  async #removeBegun(tenant: string, id: string): Promise<void> {
+    try {
+      await this.remove(tenant, id, 'orchd', true);
+    } catch (error) {
+      if (!(error instanceof OrchdError) || error.code !== 'NOT_FOUND') throw error;
+    }
   }
 
   #view(record: SessionRecord): Promise<SessionView> {

@@ -62,6 +62,7 @@ export class WorkerPoolCommands extends Commands {
       spawned_workers: record.spawned,
       hold_seconds: Math.round(record.holdMs / 1000),
       started_at: record.startedAt,
+      ordered_at: record.at,
       last_heartbeat: record.heartbeatAt ?? null,
       drain_by: record.drainBy ?? null,
       by: record.by,

@@ -9,7 +9,7 @@ import { DEFAULT_TENANT } from '../model/records.ts';
 
 /**
  * Each role includes those before it, except `pool`, for pool managers, which can only register a pool, and `consumer`, for
- * consumers, which can only take jobs and report about them.
+ * consumers and what starts them, which can only take jobs, read how many workers are wished, and report about both.
  */
 export const ROLES = ['read', 'submit', 'operate', 'admin', 'pool', 'consumer'] as const;
 export type Role = (typeof ROLES)[number];

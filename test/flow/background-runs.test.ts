@@ -1,8 +1,10 @@
 /** Runs in the background: each has a session of its own, blocks nobody, and reports back. */
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
+import { DEFAULT_TENANT } from '../../src/model/records.ts';
 import { type Json, type Scripts, type Site, site } from './branch-kit.ts';
 import { LASTING, onStores, within } from './flow-kit.ts';
+import { ARCHIVING, archivedSession } from './session-archive-kit.ts';
 
 const CONFIG = `
 agents:
@@ -74,6 +76,16 @@ const messagesOf = async (brain: Site, session: string): Promise<string[]> =>
 
 const told = async (brain: Site, session: string): Promise<string[]> =>
   (await messagesOf(brain, session)).filter((text) => /^The agent "scout"/.test(text));
+
+const SECRET = 'said in s';
+
+/** What a caller reads of a job. */
+async function textsOf({ brain: { orchestrator } }: Site, id: string): Promise<string> {
+  const json = await orchestrator.getJson(id, DEFAULT_TENANT, 'later', 'payload');
+  const payload = typeof json === 'string' ? json : json.pieces.map(String).join('');
+  if (typeof json !== 'string') json.release();
+  return JSON.stringify(await orchestrator.get(id)) + payload;
+}
 
 /** The session of its caller has been told of the end of the run. */
 async function reported({ brain: { orchestrator } }: Site, run: string): Promise<void> {
@@ -176,6 +188,45 @@ describe('a run in the background', () => {
     assert.match((await told(brain, 's')).join(), /has not answered/);
     story.end();
   });
+
+  onStores(
+    'is deleted with the session it was started from: what was said there is nowhere, also once it is archived',
+    LASTING,
+    async (t, data) => {
+      const [began, never] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const scripts: Scripts = {
+        boss: (turn, { messages }) => {
+          if (messages.at(-1)?.content !== 'why?') return { text: 'I do not wait' };
+          return { calls: [['a', 'scout', { input: `${SECRET}, ${turn}` }]] };
+        },
+        // That of the first run ends, and that of the other one does not.
+        scout: async (_, { messages }) => {
+          const told = JSON.stringify(messages);
+          if (told.includes(`${SECRET}, 0`)) return { text: `${SECRET} is seen` };
+          began.resolve();
+          await never.promise;
+          return { text: '' };
+        },
+      };
+      const config = `${CONFIG}${ARCHIVING}`;
+      const brain = await site(t, { data, config, scripts, tools: new Story().tools });
+      const { orchestrator } = brain.brain;
+      await brain.run('boss', 'r', { session_id: 's' });
+      await reported(brain, SCOUT);
+      await archivedSession(orchestrator, SCOUT);
+      await brain.run('boss', 'q', { session_id: 's' });
+      await within(began.promise);
+      const jobs = [SCOUT, `${SCOUT}.1`, 'q.2.0.0', 'q.2.0.0.1'];
+      for (const id of jobs)
+        assert.ok((await textsOf(brain, id)).includes(SECRET), `${id} is readable before`);
+      assert.equal((await brain.call('DELETE', '/v2/sessions/s')).status, 204);
+      for (const id of jobs) assert.ok(!(await textsOf(brain, id)).includes(SECRET), id);
+      for (const id of [SCOUT, 'q.2.0.0'])
+        assert.equal((await brain.call('GET', `/v2/sessions/${id}`)).status, 404);
+      assert.equal((await brain.view('q.2.0.0')).state, 'cancelled');
+      never.resolve();
+    },
+  );
 
   onStores('of a caller of the API reports to the session that it names', LASTING, async (t, data) => {
     const story = new Story();

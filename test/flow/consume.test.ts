@@ -7,6 +7,7 @@ import { httpBrain } from '../fakes/http-brain.ts';
 import { type Running, start } from './cli-process.ts';
 import { aMoment, ConsumerSite } from './consumer-kit.ts';
 import { tempFolder, within } from './flow-kit.ts';
+import { foundInFolder } from './text-search.ts';
 
 /** Notes that it has begun, waits for the file that its payload names, if it names one, and prints its payload. */
 const SCRIPT = `
@@ -75,6 +76,28 @@ test('a command gets the payload on standard input, and what it prints is the re
   running.child.kill('SIGTERM');
   assert.equal((await within(running.ended)).code, 0);
   assert.deepEqual(await site.consumers(), []);
+});
+
+test('of a job in a session nothing is left on its disk once the brain has the result, also after a kill -9', async (t) => {
+  const site = await siteOf(t);
+  const gate = join(site.folder, 'gate');
+  const submit = (id: string, more: object) => site.submit(id, { said: `said-${id}`, until: gate }, more);
+  const killed = site.consume('--slots', '2', '--lease', '60s');
+  await submit('resumed', { session_id: 's' });
+  await site.begins('resumed');
+  killed.child.kill('SIGKILL');
+  await killed.ended;
+  site.consume('--slots', '2', '--lease', '60s');
+  await submit('plain', {});
+  await submit('own', { session_id: 's' });
+  touch(gate);
+  for (const id of ['resumed', 'plain', 'own']) assert.ok(JSON.stringify(await site.ended(id)).includes(`said-${id}`));
+  const found = () => foundInFolder(join(site.folder, 'state'), ['said-own', 'said-resumed', 'said-plain']).join();
+  const erased = async (): Promise<void> => {
+    while (/said-(?:own|resumed)/.test(found())) await aMoment();
+  };
+  await within(erased());
+  assert.match(found(), /said-plain/, 'its successor can still deliver what it has not kept secret');
 });
 
 test('what had ended when it was killed is delivered by its successor, and what runs goes on', async (t) => {

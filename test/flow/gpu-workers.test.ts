@@ -112,3 +112,36 @@ test('a pool that allows it runs the model on the processor', async (context) =>
   const log = join(folder, 'box', 'logs', 'w.log');
   assert.ok(existsSync(log) && /ready: .*, \d+ CPU threads/.test(readFileSync(log, 'utf8')));
 });
+
+test('workers and leases share one GPU: neither gets memory that the other has', async (context) => {
+  const t = endsOf(context);
+  const folder = testFolder(t);
+  const engines = [{ match: 'openai:*', engine: 'openai', args: serverArgs(folder) }];
+  const config = { cpu_memory: 0, device_poll_ms: 50, engines };
+  const site = await Site.start(t, { pool: config, env: fakeGpu(folder, true) });
+  const { client } = site;
+  const lease = async (min_memory_mb: number): Promise<{ token: string; place: unknown[] }> => {
+    const { status, body } = await client.ask('POST', '/leases', { pool: 'box', min_memory_mb });
+    assert.equal(status, 200, JSON.stringify(body));
+    return { token: body.token, place: [body.pool, body.gpu_index, body.mode] };
+  };
+  const held = await lease(6000);
+  assert.deepEqual(held.place, ['box', 0, 'gpu']);
+  const [gpu] = (await client.ask('GET', '/v2/pools')).body.pools[0].gpus;
+  assert.deepEqual([gpu.leased_vram, gpu.available_vram], [6000 * MIB, (TOTAL - OTHERS) * MIB]);
+  await client.register('takes-4000', { model_ref: 'openai:takes-4000', vram_bytes: 4000 * MIB });
+  const job = await client.submit({ model: 'takes-4000', prompt: 'Hello' });
+  // What its holder uses is counted once: if it were counted twice, not even the lease would fit.
+  writeFileSync(join(folder, 'servers', 'holder'), '2147483646, 6000\n');
+  await site.pool.caller.until(({ gpus: [each] }) => each?.available_vram === 3000 * MIB);
+  assert.deepEqual((await lease(3001)).place, [null, null, 'cpu']);
+  const second = await lease(3000);
+  assert.deepEqual(second.place, ['box', 0, 'gpu']);
+  assert.equal((await client.job(job)).state, 'queued');
+  writeFileSync(join(folder, 'servers', 'holder'), '');
+  for (const { token } of [held, second])
+    assert.equal((await client.ask('POST', `/leases/${token}/release`, {})).status, 200);
+  await client.becomes(job, 'succeeded');
+  assert.deepEqual((await lease(6000)).place, [null, null, 'cpu'], 'the worker has its memory');
+  assert.deepEqual((await lease(4000)).place, ['box', 0, 'gpu']);
+});

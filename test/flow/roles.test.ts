@@ -91,7 +91,7 @@ test('roles contain each other, in their order; those of programs contain no oth
     }
 });
 
-test('a token with the role of consumers can take jobs, report about them, and nothing else', async (t) => {
+test('a token with the role of consumers can take jobs, read how many workers are wished, report about both, and nothing else', async (t) => {
   const brain = await httpBrain();
   t.after(() => brain.stop());
   const isOpenTo = ({ role }: Route): boolean => role !== 'public' && grants('consumer', role);
@@ -102,6 +102,8 @@ test('a token with the role of consumers can take jobs, report about them, and n
     'POST /v2/consumers/{id}/events',
     'POST /v2/consumers/{id}/results',
     'DELETE /v2/consumers/{id}',
+    'GET /workers/wished',
+    'POST /workers/pool/{id}/heartbeat',
   ]);
 });
 
@@ -121,7 +123,16 @@ test('the tables of the page about the API give every route the role that it has
   const accessOf = ({ role, scope }: Route): string => (scope ? `${role}, ${scope}` : role);
   const roles = new Map(brain.routes.map((route) => [nameOf(route), accessOf(route)]));
   for (const [name = '', role] of written) assert.equal(role, roles.get(name), name);
-  const later = ['/v2/catalog', '/v2/pools', '/v2/workers', '/v2/sessions', '/v1/', '/leases', '/control'];
+  const later = [
+    '/v2/catalog',
+    '/v2/pools',
+    '/v2/workers',
+    '/v2/sessions',
+    '/v1/',
+    '/leases',
+    '/control',
+    '/workers',
+  ];
   for (const name of roles.keys())
     if (later.some((path) => name.includes(` ${path}`)))
       assert.ok(written.has(name), `${name} is in no table`);

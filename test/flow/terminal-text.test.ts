@@ -373,6 +373,12 @@ const CALLS: Record<string, () => string[][]> = {
     ['--pool', 'p', '--type', 't', '--slots', HOSTILE, '--', 'true'],
     ['--pool', 'p', '--type', 't', '--lease', HOSTILE, '--', 'true'],
   ],
+  provision: () => [
+    [HOSTILE],
+    ['--max', HOSTILE, '--', 'true'],
+    ['--grace', HOSTILE, '--', 'true'],
+    ['--url', HOSTILE, '--', 'true'],
+  ],
   worker: () => [[HOSTILE], ['--engine', HOSTILE], ['--id', HOSTILE], ['--pool-manager', HOSTILE]],
   gateway: () => [
     [HOSTILE],

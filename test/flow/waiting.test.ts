@@ -2,6 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext } from 'node:test';
 import type { FunctionContext } from '../../src/backends/local/functions.ts';
+import type { Env } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
+import { nextTurn } from '../../src/kit/slices.ts';
+import { DECISION_MS } from '../../src/runtime/effects.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { LASTING, onStores, STORES, start, within } from './flow-kit.ts';
 import { eventually } from './site-client.ts';
@@ -183,16 +187,31 @@ describe('a function that waits for jobs', () => {
 });
 
 onStores(
-  'an attempt that only decides: its acceptance is recorded if it takes longer than a turn, and not otherwise',
+  'an attempt that only decides: its acceptance is recorded if it takes long, and not otherwise',
   STORES,
   async (t, data) => {
     const mayEnd = Promise.withResolvers<string>();
-    const types = { quick: () => 'at once', slow: () => mayEnd.promise };
-    const brain = await start(t, { data, backends: [{ name: 'decides', repeatable: true, types }] });
+    const real = realEnv();
+    const isLong: (() => void)[] = [];
+    const after: Env['timers']['after'] = (ms, run) => {
+      if (ms !== DECISION_MS) return real.timers.after(ms, run);
+      isLong.push(run);
+      return () => undefined;
+    };
+    const env = { ...real, timers: { ...real.timers, after } };
+    const turns = async () => {
+      for (let turn = 0; turn < 20; turn++) await nextTurn(real.timers);
+      return 'soon';
+    };
+    const types = { quick: turns, slow: () => mayEnd.promise };
+    const brain = await start(t, { data, env, backends: [{ name: 'decides', repeatable: true, types }] });
     await brain.submit({ job_id: 'quick', type: 'quick' });
     const { state, attempts } = await within(brain.wait('quick'));
     assert.deepEqual([state, attempts.length, attempts[0]?.accepted_at], ['succeeded', 1, undefined]);
     await brain.submit({ job_id: 'slow', type: 'slow' });
+    await eventually('it is offered', async () => isLong.length === 2);
+    assert.equal((await brain.get('slow')).state, 'claimed');
+    for (const run of isLong) run();
     await eventually('it runs', async () => (await brain.get('slow')).state === 'running');
     mayEnd.resolve('later');
     const { result, attempts: slow } = await within(brain.wait('slow'));

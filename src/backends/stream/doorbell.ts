@@ -8,8 +8,9 @@ import type { Logger } from '../../kit/logger.ts';
 import { describeThrown } from '../../kit/redact.ts';
 import { RedisAway } from './client.ts';
 import type { RedisConnection } from './connection.ts';
+import { jobsForm } from './entry.ts';
+import { HintStream } from './hint-stream.ts';
 import { jobsPlace } from './names.ts';
-import { PoolStream } from './pool-stream.ts';
 
 export interface DoorbellParts {
   readonly clock: Clock;
@@ -24,7 +25,7 @@ const LOOKS_PER_IDLE = 2;
 
 export class RedisDoorbell implements Doorbell {
   readonly #parts: DoorbellParts;
-  readonly #pools = new Map<string, PoolStream>();
+  readonly #pools = new Map<string, HintStream<JobHint>>();
   #isRepairDue = false;
   #reclaimedAt = Number.NEGATIVE_INFINITY;
   #run: Promise<void> | undefined;
@@ -74,10 +75,10 @@ export class RedisDoorbell implements Doorbell {
     while (this.#run !== undefined) await this.#run;
   }
 
-  #poolOf(name: string): PoolStream {
+  #poolOf(name: string): HintStream<JobHint> {
     const known = this.#pools.get(name);
     if (known) return known;
-    const pool = new PoolStream(name, this.#parts);
+    const pool = new HintStream(jobsForm(name, this.#parts.payloadBytes), this.#parts);
     this.#pools.set(name, pool);
     return pool;
   }

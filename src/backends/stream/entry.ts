@@ -2,7 +2,7 @@
 import type { JobHint } from '../../core/ports/doorbell.ts';
 import { cutText } from '../../kit/cut-text.ts';
 import type { Command, Reply } from './client.ts';
-import { DLQ, type StreamPlace } from './names.ts';
+import { DLQ, jobsPlace, PRELOADS, type StreamPlace } from './names.ts';
 
 /** An entry as it was read; a later field of the same name counts. */
 export interface Entry {
@@ -12,7 +12,7 @@ export interface Entry {
 
 /** Entries that the DLQ keeps at least; the oldest beyond that go. */
 export const DLQ_LENGTH = 10_000;
-/** A last bound on a stream of jobs, which is short as long as brains can delete from it. */
+/** A last bound on a stream of hints, which is short as long as brains can delete from it. */
 export const MAX_ENTRIES = 100_000;
 const MAX_QUOTED_CHARS = 1024;
 
@@ -32,28 +32,59 @@ function fieldsOf(flat: readonly string[]): Map<string, string> {
   return fields;
 }
 
-/** Publishes a job; the payload only where it is small enough. */
-export function additionOf(
-  key: string,
-  { token, jobId, type, payloadText }: JobHint,
-  payloadBytes: number,
-): Command {
-  const isShown = payloadText !== undefined && Buffer.byteLength(payloadText) <= payloadBytes;
-  const fields = [
-    'job_id',
-    jobId,
-    'token',
-    token,
-    'type',
-    type,
-    ...(isShown ? ['payload', payloadText] : []),
-  ];
-  return ['XADD', key, 'MAXLEN', '~', String(MAX_ENTRIES), '*', ...fields];
+/** Something that whoever reads a stream should hear of; the token tells it apart from all others. */
+export interface Hint {
+  readonly token: string;
 }
 
-/** The token of an entry of ours; undefined for one that somebody else has made. */
-export const tokenIn = ({ fields }: Entry): string | undefined =>
-  fields.has('job_id') && fields.has('type') ? fields.get('token') : undefined;
+/** How the hints of a stream are written. */
+export interface HintForm<H extends Hint> {
+  readonly place: StreamPlace;
+  additionOf(hint: H): Command;
+  /** The token of an entry of ours; undefined for one that somebody else has made. */
+  tokenIn(entry: Entry): string | undefined;
+  /** Why an entry of somebody else cannot be used. */
+  readonly foreign: string;
+}
+
+/** A hint whose fields are all that it says. */
+export interface FieldsHint extends Hint {
+  readonly fields: Fields;
+}
+type Fields = readonly (readonly [name: string, value: string])[];
+
+/** Jobs for the consumers of a pool; the payload only where it is small enough. */
+export function jobsForm(pool: string, payloadBytes: number): HintForm<JobHint> {
+  const place = jobsPlace(pool);
+  return {
+    place,
+    foreign: 'it has no job_id, token and type',
+    additionOf({ token, jobId, type, payloadText }) {
+      const isShown = payloadText !== undefined && Buffer.byteLength(payloadText) <= payloadBytes;
+      const payload: Fields = isShown ? [['payload', payloadText]] : [];
+      return addition(place.key, [['job_id', jobId], ['token', token], ['type', type], ...payload]);
+    },
+    tokenIn: ({ fields }) => (fields.has('job_id') && fields.has('type') ? fields.get('token') : undefined),
+  };
+}
+
+/** Worker pools whose workers a program outside starts. An entry is the same as another one if all of its fields are. */
+export const PRELOADS_FORM: HintForm<FieldsHint> = {
+  place: PRELOADS,
+  foreign: 'it has no pool_id, status and ordered_at',
+  additionOf: ({ fields }) => addition(PRELOADS.key, fields),
+  tokenIn: ({ fields }) =>
+    ['pool_id', 'status', 'ordered_at'].every((name) => fields.has(name))
+      ? tokenOfFields([...fields])
+      : undefined,
+};
+
+export const tokenOfFields = (fields: Fields): string => JSON.stringify(fields);
+
+const addition = (key: string, fields: Fields): Command => [
+  ...['XADD', key, 'MAXLEN', '~', String(MAX_ENTRIES), '*'],
+  ...fields.flat(),
+];
 
 /** Ends entries: for the group, and in the stream. */
 export const endingOf = ({ key, group }: StreamPlace, ids: readonly string[]): Command[] => [
@@ -61,7 +92,7 @@ export const endingOf = ({ key, group }: StreamPlace, ids: readonly string[]): C
   ['XDEL', key, ...ids],
 ];
 
-export const deadLetter = (fields: readonly (readonly [name: string, value: string])[]): Command => [
+export const deadLetter = (fields: Fields): Command => [
   'XADD',
   DLQ,
   'MAXLEN',

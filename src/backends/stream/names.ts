@@ -15,6 +15,9 @@ export const jobsPlace = (pool: string): StreamPlace =>
     ? { key: `${PREFIX}inference_jobs`, group: 'cg:inference' }
     : { key: `${PREFIX}inference_jobs:${pool}`, group: `cg:inference:${pool}` };
 
+/** Where programs that start workers hear of the worker pools that they are to carry out. */
+export const PRELOADS: StreamPlace = { key: `${PREFIX}preloads`, group: 'cg:preloads:workers' };
+
 /** The group by which brains read both of the streams to them. */
 const BRAINS = 'cg:orchestrator';
 export const INGEST: StreamPlace = { key: `${PREFIX}ingest_events`, group: BRAINS };

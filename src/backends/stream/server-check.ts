@@ -1,6 +1,6 @@
 /** What is wrong with a Redis server, as far as it tells: found out at each connection, and from time to time after that. */
 import type { Reply } from './client.ts';
-import { BRAIN, CONTROL, DLQ, INGEST, jobsPlace } from './names.ts';
+import { BRAIN, CONTROL, DLQ, INGEST, jobsPlace, PRELOADS } from './names.ts';
 
 /** `kind` names a problem in logs; `text` says what to do about it. */
 export interface Problem {
@@ -18,6 +18,7 @@ const NOBODY = 'cg:nobody';
 const PROBES: readonly (readonly string[])[] = [
   ['XADD', key, '0-0', 'probe', '1'],
   ['XADD', DLQ, '0-0', 'probe', '1'],
+  ['XADD', PRELOADS.key, '0-0', 'probe', '1'],
   ['XDEL', key, '0-1'],
   ['XLEN', key],
   ['XRANGE', key, '0-1', '0-1'],

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import { isHttpUrl } from '../../config/address.ts';
 import type { ConsumeOptions } from '../../daemons/consumer/consume.ts';
+import { parseDuration } from '../../kit/duration.ts';
 import { realEnv } from '../../kit/env/real.ts';
 import { durationOf, listOf, textOf, variable, wholeOf } from '../arguments.ts';
 import { type CliArguments, type Command, EXIT, UsageError } from '../command.ts';
@@ -12,9 +13,10 @@ import { serverUrl } from '../remote.ts';
 
 const DEFAULTS = { slots: 1, graceMs: 30_000 } as const;
 const MAX_SLOTS = 1000;
+const MAX_GPU_MEMORY_MB = 100_000_000;
 
 const options = {
-  pool: { type: 'string', value: 'POOL', help: 'the pool whose jobs it runs' },
+  pool: { type: 'string', value: 'POOL', help: 'the pool whose jobs it runs; by default ORCHD_POOL' },
   type: {
     type: 'string',
     value: 'TYPE',
@@ -25,16 +27,30 @@ const options = {
   state: {
     type: 'string',
     value: 'DIR',
-    help: 'the folder of what it has claimed and runs; by default orchd-consume-POOL',
+    help: 'the folder of what it has claimed and runs; by default ORCHD_CONSUMER_STATE or orchd-consume-POOL',
   },
-  name: { type: 'string', value: 'NAME', help: 'its name in the pool; by default one of its own' },
+  name: {
+    type: 'string',
+    value: 'NAME',
+    help: 'its name in the pool; by default ORCHD_CONSUMER or one of its own',
+  },
   model: { type: 'string', value: 'MODEL', multiple: true, help: 'a model that it has' },
+  'gpu-memory': {
+    type: 'string',
+    value: 'MB',
+    help: 'the GPU memory of a job; each gets a GPU with CUDA_VISIBLE_DEVICES',
+  },
+  'gpu-pool': {
+    type: 'string',
+    value: 'POOL',
+    help: 'the pool of this machine, whose GPUs its jobs may use',
+  },
   paid: { type: 'boolean', help: 'a second run costs money: jobs of unknown outcome are held' },
   lease: { type: 'string', value: 'TIME', help: 'it counts as dead after this silence; by default 15s' },
   grace: {
     type: 'string',
     value: 'TIME',
-    help: 'how long running jobs may go on after a stop; by default 30s',
+    help: 'how long running jobs may go on after a stop; by default ORCHD_GRACE or 30s',
   },
   cwd: {
     type: 'string',
@@ -90,25 +106,27 @@ Exit code: 0 stopped by a signal, or drained by an operator, 2 could not start, 
 
 function optionsOf(args: CliArguments): Omit<ConsumeOptions, 'env' | 'onProblem'> {
   const { values, positionals } = args;
-  const pool = textOf(values, 'pool');
+  const pool = textOf(values, 'pool') ?? variable('ORCHD_POOL');
   const types = listOf(values, 'type');
   if (pool === undefined) throw new UsageError('the pool is missing: --pool POOL.');
   if (types.length === 0) throw new UsageError('the type of the jobs is missing: --type TYPE.');
   if (positionals.length === 0) throw new UsageError('the command is missing; it stands after --.');
   const url = serverUrl(args);
   if (!isHttpUrl(url)) throw new UsageError(`"${url}" is not an address such as http://127.0.0.1:8080.`);
-  const name = textOf(values, 'name');
+  const name = textOf(values, 'name') ?? variable('ORCHD_CONSUMER');
   const models = listOf(values, 'model');
   const leaseMs = durationOf(values, 'lease');
+  const gpuMemory = wholeOf(values, 'gpu-memory', 1, MAX_GPU_MEMORY_MB);
+  const gpuPool = textOf(values, 'gpu-pool');
   const [program = '', ...rest] = positionals;
   return {
     address: { url, token: textOf(values, 'token')?.trim() ?? variable('ORCHD_TOKEN') },
-    folder: resolve(textOf(values, 'state') ?? `orchd-consume-${pool}`),
+    folder: resolve(textOf(values, 'state') ?? variable('ORCHD_CONSUMER_STATE') ?? `orchd-consume-${pool}`),
     // A command runs in a folder of its own: `./program` is meant from here.
     argv: [program.includes('/') ? resolve(program) : program, ...rest],
     redisUrl: textOf(values, 'redis') ?? variable('ORCHD_REDIS_URL'),
     cwd: textOf(values, 'cwd'),
-    graceMs: durationOf(values, 'grace') ?? DEFAULTS.graceMs,
+    graceMs: durationOf(values, 'grace') ?? parseDuration(variable('ORCHD_GRACE') ?? '') ?? DEFAULTS.graceMs,
     declared: {
       pool,
       types: [...types],
@@ -117,6 +135,8 @@ function optionsOf(args: CliArguments): Omit<ConsumeOptions, 'env' | 'onProblem'
       ...(models.length > 0 && { models: [...models] }),
       ...(values['paid'] === true && { paid: true }),
       ...(leaseMs !== undefined && { lease_ttl_ms: leaseMs }),
+      ...(gpuMemory !== undefined && { gpu_memory_mb: gpuMemory }),
+      ...(gpuPool !== undefined && { gpu_pool: gpuPool }),
     },
   };
 }

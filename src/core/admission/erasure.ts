@@ -2,11 +2,16 @@
 import { scoped } from '../../model/records.ts';
 import type { Turn } from '../turn.ts';
 
-/** Part of the commit that deletes the session: after a crash the next brain drops the key. */
-export function eraseText(turn: Turn, tenant: string, session: string): void {
+/**
+ * Part of the commit that deletes the session: after a crash the next brain drops the key. `othersSince`: see
+ * ErasureRecord.
+ */
+export function eraseText(turn: Turn, tenant: string, session: string, othersSince?: number): void {
   const id = scoped(tenant, session);
-  const n = (turn.state.tables.erasure.get(id)?.n ?? 0) + 1;
-  turn.put('erasure', id, { v: 1, tenant, session, n }, 'deleted');
+  const known = turn.state.tables.erasure.get(id);
+  const since = known?.othersSince ?? othersSince;
+  const record = { v: 1, tenant, session, n: (known?.n ?? 0) + 1 } as const;
+  turn.put('erasure', id, since === undefined ? record : { ...record, othersSince: since }, 'deleted');
 }
 
 /** Of a session that nobody has deleted, once nothing is left of it. */

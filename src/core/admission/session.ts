@@ -2,7 +2,8 @@
 
 import type { Cause } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
-import { type AskRecord, scoped } from '../../model/records.ts';
+import type { JobSpec } from '../../model/job-spec.ts';
+import { type AskRecord, scoped, uidOf } from '../../model/records.ts';
 import type { SessionRecord, SessionThread } from '../../model/session-record.ts';
 import type { HeardThread, SaidMessages } from '../ports/backend.ts';
 import type { SessionLookup } from '../ports/new-job.ts';
@@ -35,13 +36,31 @@ export function checkBudget(turn: Turn, { tenant, spec, tokens, session: lookup 
   );
 }
 
-/** The first job of a session writes its record; the first after its time in the archive writes it again. */
-export function beginSession(turn: Turn, { tenant, spec, session: lookup }: Submission): void {
+/**
+ * The first job of a session writes its record; the first after its time in the archive writes it again. A job below
+ * another one that begins a session of its own name, as runs in the background do, notes where it comes from.
+ */
+export function beginSession(turn: Turn, { id, tenant, spec, session: lookup }: Submission): void {
   const { session_id: session } = spec;
   if (session === undefined || turn.state.sessionOf(tenant, session)) return;
   const archived = findSession(turn, tenant, session, lookup);
-  if (archived) restoreSession(turn, archived);
-  else put(turn, newSession(turn, tenant, session), 'begun');
+  if (archived) return void restoreSession(turn, archived);
+  const begun = newSession(turn, tenant, session);
+  const origin = originOf(turn, tenant, spec);
+  if (!origin || spec.session_id !== id) return put(turn, begun, 'begun');
+  put(turn, { ...begun, origin: origin.id }, 'begun');
+  if (!origin.isOrigin) put(turn, { ...origin, isOrigin: true }, 'changed');
+}
+
+/** The session of the job above. */
+function originOf(
+  { state }: Turn,
+  tenant: string,
+  { parent_id: parent }: JobSpec,
+): SessionRecord | undefined {
+  const above = parent === undefined ? undefined : state.jobs.get(uidOf(tenant, parent));
+  const session = above?.ask.spec.session_id;
+  return session === undefined ? undefined : state.sessionOf(tenant, session);
 }
 
 const newSession = (turn: Turn, tenant: string, id: string): SessionRecord => ({
@@ -182,7 +201,7 @@ export function forgetSession(
   lookup?: SessionLookup,
 ): void {
   const known = assertSession(turn, tenant, id, lookup);
-  eraseText(turn, tenant, id);
+  eraseText(turn, tenant, id, known.isOrigin && known.createdAt);
   if (keepsBudget && (known.tokenBudget ?? sessionBudget(turn, tenant, id)) !== undefined)
     return put(turn, { ...newSession(turn, tenant, id), ...budgetOf(known) }, 'deleted');
   turn.put('session', scoped(tenant, id), null, 'deleted');

@@ -23,7 +23,7 @@ import type { StateFolder } from './state-folder.ts';
 const AGAIN_MS = 500;
 const TRIES = 10;
 
-type Backend = Pick<CommandBackend, 'offer' | 'follow' | 'kill' | 'ack' | 'inspect' | 'info'>;
+type Backend = Pick<CommandBackend, 'offer' | 'follow' | 'kill' | 'ack' | 'erase' | 'inspect' | 'info'>;
 
 export interface CommandRunnerParts {
   readonly env: Pick<Env, 'timers' | 'clock'>;
@@ -35,6 +35,10 @@ export interface CommandRunnerParts {
 export class CommandRunner implements Runner {
   readonly #parts: CommandRunnerParts;
   readonly #held = new Set<string>();
+  /** The GPUs of the jobs that are being begun, by token. */
+  readonly #leases = new Map<string, NonNullable<Claimed['lease']>>();
+  /** Those that belong to a session, or may: nobody tells a consumer when that is deleted. */
+  readonly #inSession = new Set<string>();
 
   constructor(parts: CommandRunnerParts) {
     this.#parts = parts;
@@ -49,7 +53,10 @@ export class CommandRunner implements Runner {
     const { backend, folder } = this.#parts;
     const { known } = await backend.inspect(folder.state.held, this.#who);
     const tokens = folder.state.held.filter((token) => known.has(token));
-    for (const token of tokens) this.#held.add(token);
+    for (const token of tokens) {
+      this.#held.add(token);
+      this.#inSession.add(token);
+    }
     return tokens.map((token) => ({ token, run: (held) => this.#endOf(held, this.#who) }));
   }
 
@@ -63,10 +70,21 @@ export class CommandRunner implements Runner {
     await this.#parts.folder.save({ held: [...this.#held] });
   }
 
+  /** What the command of a job finds in its environment: the GPU that it may use. */
+  environmentOf(token: string): Record<string, string> {
+    const lease = this.#leases.get(token);
+    if (!lease) return {};
+    const gpu = String(lease.gpu_index);
+    return { CUDA_VISIBLE_DEVICES: gpu, ORCHD_GPU_INDEX: gpu, ORCHD_GPU_MEMORY_MB: String(lease.memory_mb) };
+  }
+
   async begin(job: Claimed, held: HeldJob): Promise<{ readonly ended: Promise<Ended> }> {
     const { backend, env } = this.#parts;
     const who = this.#who;
+    if (job.lease) this.#leases.set(job.token, job.lease);
+    if (job.session_id !== undefined) this.#inSession.add(job.token);
     const reply = await this.#offered(offerOf(job, who, backend.info.registry, env.clock.now()));
+    this.#leases.delete(job.token);
     if (!reply) return { ended: Promise.resolve(unknownEnd('nobody can say whether it was begun')) };
     if (reply.is === 'accepted') return { ended: this.#endOf(held, who) };
     if (reply.is === 'refused') {
@@ -93,9 +111,13 @@ export class CommandRunner implements Runner {
   }
 
   settled(token: string): void {
+    const { backend } = this.#parts;
     this.#held.delete(token);
+    const over = this.#inSession.delete(token)
+      ? backend.erase(token, this.#who)
+      : backend.ack(token, this.#who);
     // Without it the output stays on the disk for longer than it has to.
-    void this.#parts.backend.ack(token, this.#who).catch(() => undefined);
+    void over.catch(() => undefined);
   }
 
   async #endOf(held: HeldJob, who: Commander): Promise<Ended> {

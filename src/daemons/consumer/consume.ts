@@ -1,13 +1,16 @@
 /** `orchd consume`: a consumer that runs a command for each job, and whose successor goes on where it was killed. */
 import { CommandBackend } from '../../backends/local/command/command.ts';
+import type { OfferedCommand } from '../../backends/local/command/options.ts';
 import { type ApiAddress, ConsumerApi, isFinal, isGone } from '../../consumer/api.ts';
 import { ConsumerLoop } from '../../consumer/consumer-loop.ts';
 import { Pauses } from '../../consumer/pauses.ts';
 import type { ResumedJob } from '../../consumer/runner.ts';
+import type { Offer } from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { Service } from '../../kit/service.ts';
 import type { ConsumerBody } from '../../model/http/consumers.ts';
+import { NAME_MARK_VARIABLE } from '../provision/layout.ts';
 import { CommandRunner } from './command-runner.ts';
 import { StateFolder } from './state-folder.ts';
 
@@ -47,16 +50,20 @@ export class Consume extends Service {
     const { env, folder: path, declared, argv, cwd, onProblem } = this.#options;
     const folder = await StateFolder.open(env, path, declared.pool, declared.name);
     this.#folder = folder;
-    const type = { argv, ...(cwd !== undefined && { cwd }) };
+    const commandOf = ({ token }: Offer): OfferedCommand => ({
+      argv,
+      ...(cwd !== undefined && { cwd }),
+      env: { ...runner.environmentOf(token), ...provisionedMark() },
+    });
     const backend = new CommandBackend(env, {
       name: 'consume',
       folder: folder.commands,
       slots: declared.slots,
-      types: Object.fromEntries(declared.types.map((name) => [name, type])),
+      types: Object.fromEntries(declared.types.map((name) => [name, commandOf])),
     });
+    const runner = new CommandRunner({ env, backend, folder, onProblem });
     this.#backend = backend;
     await backend.start();
-    const runner = new CommandRunner({ env, backend, folder, onProblem });
     const jobs = await this.#resumed(folder, runner);
     let consumerId: string | undefined = folder.state.consumerId;
     const loop = new ConsumerLoop({
@@ -115,4 +122,10 @@ export class Consume extends Service {
       api.close();
     }
   }
+}
+
+/** A provisioner that ends this consumer at once ends its commands too, and finds them by this variable. */
+function provisionedMark(): Record<string, string> {
+  const value = process.env[NAME_MARK_VARIABLE];
+  return value === undefined ? {} : { [NAME_MARK_VARIABLE]: value };
 }

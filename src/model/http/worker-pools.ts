@@ -82,6 +82,7 @@ export const WorkerPoolView = answerObject('WorkerPool', {
   spawned_workers: Type.Integer({ description: 'Workers that run' }),
   hold_seconds: Type.Integer(),
   started_at: instant('When it was created'),
+  ordered_at: instant('When the last order was given'),
   last_heartbeat: orNull(instant('The last report of the program outside that was written down')),
   drain_by: orNull(instant('While it drains: when workers that are still busy are stopped')),
   by: Type.String({ description: 'Who gave the last order; `hold` if its time was over' }),

@@ -35,9 +35,10 @@ const DROP_ATTEMPTS = 'DELETE FROM orchestrator_attempts WHERE uid = ?';
 const PUT_FAILURE = `REPLACE INTO orchestrator_failures (id, seq, until_ms, record) VALUES (${marks(4)})`;
 const DROP_FAILURE = 'DELETE FROM orchestrator_failures WHERE id = ?';
 const PUT_LEASE = `INSERT INTO orchestrator_leases
-  (token, agent_name, gpu_index, mode, expires_at, last_heartbeat, metadata, record)
-  VALUES (?, ?, ?, ?, FROM_UNIXTIME(? / 1000), FROM_UNIXTIME(? / 1000), ?, ?)
-  ON DUPLICATE KEY UPDATE ${replaced(['agent_name', 'gpu_index', 'mode', 'expires_at', 'last_heartbeat', 'metadata', 'record'])}`;
+  (token, agent_name, gpu_index, mode, expires_at, last_heartbeat, metadata, record, ended_at)
+  VALUES (?, ?, ?, ?, FROM_UNIXTIME(? / 1000), FROM_UNIXTIME(? / 1000), ?, ?, NULL)
+  ON DUPLICATE KEY UPDATE ${replaced(['agent_name', 'gpu_index', 'mode', 'expires_at', 'last_heartbeat', 'metadata', 'record', 'ended_at'])}`;
+const MARK_LEASE = 'UPDATE orchestrator_leases SET ended_at = FROM_UNIXTIME(? / 1000) WHERE token = ?';
 const POOL_COLUMNS = [
   ...['pool_id', 'agent_name', 'model_id', 'adapter', 'desired_workers', 'spawned_workers'],
   ...['started_at', 'last_heartbeat', 'status', 'hold_seconds', 'metadata'],
@@ -63,7 +64,8 @@ export async function commitBatch(sql: Sql, batch: Batch, epoch: number): Promis
     await transaction(sql, async () => {
       const fence = sql.run(FENCE, [lastOf(batch), batch.now, images.brain, epoch, batch.after]);
       const charges = sql.batch(PUT_CHARGE, batch.charges.map(chargeValues));
-      await held(fence, [...writeImages(sql, images), charges, writeAudit(sql, images, epoch, batch.now)]);
+      const rows = writeImages(sql, images, batch.now);
+      await held(fence, [...rows, charges, writeAudit(sql, images, epoch, batch.now)]);
     });
     return true;
   } catch (error) {
@@ -99,7 +101,7 @@ function putFreshJobs(sql: Sql, images: readonly AskImage[]): Promise<void>[] {
 }
 
 /** The order of these statements does not matter, except where one waits for another. */
-function writeImages(sql: Sql, images: Images): Promise<void>[] {
+function writeImages(sql: Sql, images: Images, now: number): Promise<void>[] {
   const fresh: AskImage[] = [];
   const moved: Value[][] = [];
   for (const image of images.asks.values()) {
@@ -121,6 +123,10 @@ function writeImages(sql: Sql, images: Images): Promise<void>[] {
     writeAttempts(sql, images),
     ...putOrDrop(sql, images.failures, PUT_FAILURE, DROP_FAILURE),
     ...putOrDrop(sql, images.leases, PUT_LEASE, DROP_LEASE),
+    sql.batch(
+      MARK_LEASE,
+      [...images.expiredLeases].map((token) => [now, token]),
+    ),
     ...putOrDrop(sql, images.workerPools, PUT_WORKER_POOL, DROP_WORKER_POOL),
     ...writeKept(sql, images),
   ];

@@ -4,6 +4,7 @@ import type { Body } from '../../model/body.ts';
 import type { Charge } from '../../model/charge.ts';
 import { isKept } from '../../model/kept-attempts.ts';
 import { keptBody } from '../../model/kept-body.ts';
+import type { LeaseRecord } from '../../model/lease-record.ts';
 import { type AskRecord, type Change, type JobRecord, smallRecordName } from '../../model/records.ts';
 import { type BodyName, bodiesOf } from './blobs.ts';
 import { askValues, attemptValues, jobValues, leaseValues, textOf, workerPoolValues } from './rows.ts';
@@ -69,6 +70,8 @@ export class Images {
   readonly droppedAttempts: Value[][] = [];
   readonly failures = new Map<string, Values>();
   readonly leases = new Map<string, Values>();
+  /** Leases whose time is over: their rows are marked, and kept for as long as the audit. */
+  readonly expiredLeases = new Set<string>();
   /** Rows for readers, beside the records. */
   readonly workerPools = new Map<string, Values>();
   /** Records of orchestrator_records; a record without a text is removed. */
@@ -105,7 +108,7 @@ export class Images {
         if (change.after) this.brain = numbered.text;
         return;
       case 'lease':
-        this.leases.set(id, change.after && leaseValues(id, change.after, numbered.text));
+        this.#noteLease(id, change.after, change.cause === 'expired', numbered.text);
         return;
       default:
         if (change.kind === 'worker_pool')
@@ -116,6 +119,13 @@ export class Images {
           text: change.after ? numbered.text : undefined,
         });
     }
+  }
+
+  #noteLease(id: string, after: LeaseRecord | null, isExpired: boolean, text: string): void {
+    this.leases.delete(id);
+    this.expiredLeases.delete(id);
+    if (isExpired) this.expiredLeases.add(id);
+    else this.leases.set(id, after && leaseValues(id, after, text));
   }
 
   #dropAttempt(token: string): void {

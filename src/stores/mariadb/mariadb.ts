@@ -36,7 +36,7 @@ import { type Batch, commitBatch, lastOf } from './commit.ts';
 import { planPurge, purge, TableHistory } from './history.ts';
 import { TableKeys } from './keys.ts';
 import { brainOf, confirmLead, type EpochRow, recoverJobs, recoverOthers, takeOver } from './recover.ts';
-import { dropUnnamedBodies, trimAudit } from './retention.ts';
+import { dropEndedLeases, dropUnnamedBodies, trimAudit } from './retention.ts';
 import { TableArchive } from './sessions.ts';
 import { SharedConnection } from './shared-connection.ts';
 import { type Connect, isConflict, isDiskFull, isLost, isReadOnly, type Sql } from './sql.ts';
@@ -215,6 +215,7 @@ export class MariaDbStore implements Store {
     if (auditMs === Number.POSITIVE_INFINITY && auditBytes === Number.POSITIVE_INFINITY) return;
     const before = Math.max(0, now - auditMs);
     await trimAudit(sql, this.#epoch, { before, bytes: auditBytes }, MAX_TRIMMED);
+    await dropEndedLeases(sql, this.#epoch, before, MAX_TRIMMED);
   }
 
   /** There is nothing to do: rows are always up to date. */

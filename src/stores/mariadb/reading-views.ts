@@ -24,6 +24,11 @@ const PAYLOADS = `${VIEW} orchestrator_job_payloads AS
 const LEASES = `${VIEW} orchestrator_lease_list AS
   SELECT agent_name, gpu_index, mode, created_at, expires_at, last_heartbeat, metadata FROM orchestrator_leases`;
 
+/** The same with the time at which a lease expired, in place of that view. */
+export const LEASES_AND_ENDS = `${VIEW} orchestrator_lease_list AS
+  SELECT agent_name, gpu_index, mode, created_at, expires_at, last_heartbeat, ended_at, metadata
+  FROM orchestrator_leases`;
+
 /** Kinds of records without secrets. Of all others only the cause of a change is shown. */
 const SHOWN = "'ask', 'job', 'attempt', 'model', 'session', 'batch', 'schedule', 'governance', 'limits'";
 

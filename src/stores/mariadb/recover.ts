@@ -69,7 +69,7 @@ export async function recoverOthers(sql: Sql, into: Recovery): Promise<void> {
     into.record({ kind: 'failure', id, after: upcast('failure', JSON.parse(record) as never) });
   }
   const leases = await sql.query<{ token: string; record: string }>(
-    'SELECT token, record FROM orchestrator_leases ORDER BY token',
+    'SELECT token, record FROM orchestrator_leases WHERE ended_at IS NULL ORDER BY token',
   );
   for (const { token, record } of leases) {
     into.record({ kind: 'lease', id: token, after: upcast('lease', JSON.parse(record) as never) });

@@ -10,7 +10,7 @@ import type { SessionRecord } from '../../model/session-record.ts';
 import { NOW, Opened } from '../conformance/opened.ts';
 import { rowOf } from './blobs.ts';
 import { MariaDbStore } from './mariadb.ts';
-import { dropUnnamedBodies, trimAudit } from './retention.ts';
+import { dropEndedLeases, dropUnnamedBodies, trimAudit } from './retention.ts';
 import { connector, type Sql } from './sql.ts';
 
 let server: TestServer;
@@ -233,6 +233,25 @@ describe('the trail', () => {
       assert.deepEqual(await ids('audit'), all.slice(removed), 'the oldest');
       assert.ok((await trimAudit(sql, epoch, limits, 100_000)) <= 2, 'what is left may stay');
       assert.equal(await trimAudit(sql, epoch, { before: 0, bytes: 2 ** 40 }, 10), 0);
+    }));
+
+  test('keeps a lease that has expired, with the time at which it did, for as long as its other rows', () =>
+    onStage(async ({ sql, opened, epoch }) => {
+      const request = { token: 'lapses', tenant: 'default', agent: 'a', minMemoryMb: 0, ttlMs: 1000 };
+      opened.step({ type: 'lease', request });
+      opened.step({ type: 'lease', request: { ...request, token: 'held', ttlMs: 100_000 } });
+      await opened.settled();
+      opened.step({ type: 'tick' }, opened.now + 1000);
+      await opened.settled();
+      const rows = (): Promise<unknown[]> =>
+        sql.query(`SELECT token, ROUND(UNIX_TIMESTAMP(ended_at) * 1000) AS at
+          FROM orchestrator_leases ORDER BY token`);
+      const told = (await rows()).map((row) => JSON.stringify(row));
+      assert.deepEqual(told, [`{"token":"held","at":null}`, `{"token":"lapses","at":"${opened.now}"}`]);
+      assert.equal(await dropEndedLeases(sql, epoch, opened.now, 10), 0);
+      assert.equal(await dropEndedLeases(sql, epoch, opened.now + 1, 10), 1);
+      assert.equal((await rows()).length, 1);
+      await assert.rejects(dropEndedLeases(sql, epoch - 1, opened.now + 1, 10), { code: 'FENCED' });
     }));
 
   test('that is empty is no matter', () =>

@@ -91,6 +91,18 @@ export async function trimAudit(
   return removed;
 }
 
+/** Removes up to `limit` leases that had ended before that instant; returns how many. */
+export async function dropEndedLeases(
+  sql: Sql,
+  epoch: number,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const statement = 'DELETE FROM orchestrator_leases WHERE ended_at < FROM_UNIXTIME(? / 1000) LIMIT ?';
+  const { rows } = await behindFence(sql, epoch, () => sql.run(statement, [before, limit]));
+  return rows;
+}
+
 interface Ends {
   readonly first: number;
   readonly last: number;

@@ -4,7 +4,7 @@
  * Texts that name things are compared byte by byte and without padding: `key` and `KEY ` are two keys. Times that the
  * engine sets are milliseconds; times that the database sets by itself are UTC with microseconds.
  */
-import { VIEWS } from './reading-views.ts';
+import { LEASES_AND_ENDS, VIEWS } from './reading-views.ts';
 
 const NAME = (chars: number): string => `VARCHAR(${chars}) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin`;
 const TABLE = 'ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_nopad_bin';
@@ -270,5 +270,14 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     `UPDATE orchestrator_jobs SET owner_pool = SUBSTRING(owner_pool, 11), updated_at = updated_at
       WHERE owner_pool LIKE 'consumers/%'`,
     ...VIEWS,
+  ],
+  [
+    // A leader of an older version would take a lease that has ended for one that is held, so its lead ends here.
+    `UPDATE orchestrator_epoch SET epoch = epoch + 1, node = NULL, address = NULL, expires_at = NULL, has_lock = 0
+      WHERE id = 1 AND epoch > 0`,
+    `ALTER TABLE orchestrator_leases
+      ADD COLUMN IF NOT EXISTS ended_at TIMESTAMP(6) NULL,
+      ADD KEY IF NOT EXISTS by_end (ended_at)`,
+    LEASES_AND_ENDS,
   ],
 ];

@@ -57,7 +57,7 @@ export const CONSUMERS_BUGS: readonly PlantedBug[] = [
   },
   {
     name: 'the group of a stream of jobs begins at its end',
-    file: 'src/backends/stream/pool-stream.ts',
+    file: 'src/backends/stream/hint-stream.ts',
     find: "['XGROUP', 'CREATE', key, group, '0', 'MKSTREAM']",
     replace: "['XGROUP', 'CREATE', key, group, '$', 'MKSTREAM']",
     catcher: 'redisGroup',

@@ -1,24 +1,23 @@
 /**
- * The stream of one pool, as the brain keeps it. Its entries are hints: the records say what waits, and the stream is made
- * to agree with them.
+ * A stream of hints, as the brain keeps it: the jobs of one pool, or the worker pools that a program outside is to start.
+ * The records say what waits, and the stream is made to agree with them.
  *
  * P1  `entries` holds what is known to be in the stream. It is forgotten with each new connection, whose server may have
  *     lost the end of the stream or all of it, and found again by reading the stream.
- * P2  An entry goes when its attempt is over, or when another entry for the same attempt takes its place: never because of
+ * P2  An entry goes when what it tells of is over, or when another entry for the same takes its place: never because of
  *     its age alone.
  * P3  The work of one `repair` is bounded, whatever others have put into the stream.
  */
-import type { JobHint, PoolHints } from '../../core/ports/doorbell.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import { type Command, type Reply, transaction } from './client.ts';
 import type { RedisConnection } from './connection.ts';
-import { additionOf, type Entry, endingOf, entriesIn, tokenIn, unusable } from './entry.ts';
-import { BRAIN, jobsPlace, type StreamPlace } from './names.ts';
+import { type Entry, endingOf, entriesIn, type Hint, type HintForm, unusable } from './entry.ts';
+import { BRAIN, type StreamPlace } from './names.ts';
 import { codeOf } from './server-check.ts';
 
 /** Commands of one kind in a batch. */
 const BATCH = 256;
-/** Jobs that wait to be published; what is beyond that is published by a later repair. */
+/** Hints that wait to be published; what is beyond that is published by a later repair. */
 const MAX_ADDING = 10_000;
 const PAGE = 100;
 /** Entries that one repair reads. */
@@ -36,25 +35,30 @@ interface Scan {
   readonly before: ReadonlyMap<string, string>;
 }
 
-export interface PoolStreamParts {
+export interface HintStreamParts {
   readonly connection: Pick<RedisConnection, 'call' | 'pipeline'>;
-  readonly payloadBytes: number;
   readonly claimIdleMs: number;
 }
 
-export class PoolStream {
-  readonly place: StreamPlace;
-  readonly #parts: PoolStreamParts;
+/** What the records say: hints that nobody has taken yet, and the tokens whose entries stay until what they tell of is over. */
+interface Hints<H> {
+  readonly waiting: readonly H[];
+  readonly held: ReadonlySet<string>;
+}
+
+export class HintStream<H extends Hint> {
+  readonly #form: HintForm<H>;
+  readonly #parts: HintStreamParts;
   /** P1: the id of the entry of each token. */
   readonly #entries = new Map<string, string>();
-  readonly #adding = new Map<string, JobHint>();
+  readonly #adding = new Map<string, H>();
   /** Tokens in a command that is not answered yet. */
   readonly #inFlight = new Set<string>();
   /** Ids of entries that are to go. */
   readonly #ending = new Set<string>();
   /** Tokens that were settled since the records were last looked at. */
   readonly #settled = new Set<string>();
-  #waiting: ReadonlyMap<string, JobHint> = new Map();
+  #waiting: ReadonlyMap<string, H> = new Map();
   #held: ReadonlySet<string> = new Set();
   #hasGroup = false;
   #isRead = false;
@@ -63,9 +67,13 @@ export class PoolStream {
   /** Entries in the stream when it was last asked. */
   length = 0;
 
-  constructor(pool: string, parts: PoolStreamParts) {
-    this.place = jobsPlace(pool);
+  constructor(form: HintForm<H>, parts: HintStreamParts) {
+    this.#form = form;
     this.#parts = parts;
+  }
+
+  get place(): StreamPlace {
+    return this.#form.place;
   }
 
   /** Nothing is under way or known: it can be forgotten. */
@@ -77,7 +85,7 @@ export class PoolStream {
     return this.#adding.size > 0 || this.#ending.size > 0;
   }
 
-  publish(hint: JobHint): void {
+  publish(hint: H): void {
     const { token } = hint;
     if (this.#entries.has(token) || this.#adding.has(token) || this.#inFlight.has(token)) return;
     if (this.#adding.size < MAX_ADDING) this.#adding.set(token, hint);
@@ -91,7 +99,7 @@ export class PoolStream {
   }
 
   /** Takes over what the records say now. */
-  compare({ waiting, held }: Omit<PoolHints, 'pool'>): void {
+  compare({ waiting, held }: Hints<H>): void {
     this.#waiting = new Map(waiting.map((hint) => [hint.token, hint]));
     this.#held = held;
     for (const token of this.#settled) if (!this.#inFlight.has(token)) this.#settled.delete(token);
@@ -121,9 +129,8 @@ export class PoolStream {
       this.#inFlight.add(token);
     }
     for (const id of ended) this.#ending.delete(id);
-    const { key } = this.place;
     const group = this.#hasGroup ? [] : [this.#groupCommand()];
-    const additions = added.map((hint) => additionOf(key, hint, this.#parts.payloadBytes));
+    const additions = added.map((hint) => this.#form.additionOf(hint));
     const endings = ended.length > 0 ? endingOf(this.place, ended) : [];
     if (added.length > 0) crashpoint('stream:before-add');
     if (ended.length > 0) crashpoint('stream:before-ack');
@@ -177,10 +184,10 @@ export class PoolStream {
       const page = entriesIn(
         await this.#parts.connection.call(['XRANGE', this.place.key, scan.from, '+', 'COUNT', String(PAGE)]),
       );
-      const foreign = page.filter((entry) => tokenIn(entry) === undefined);
+      const foreign = page.filter((entry) => this.#form.tokenIn(entry) === undefined);
       const over: string[] = [];
       for (const entry of page) {
-        const token = tokenIn(entry);
+        const token = this.#form.tokenIn(entry);
         if (token === undefined || !this.#keeps(token, entry.id)) over.push(entry.id);
         else scan.seen.add(entry.id);
       }
@@ -197,7 +204,7 @@ export class PoolStream {
   /** Those that are not ours leave a note. */
   async #remove(ids: readonly string[], foreign: readonly Entry[]): Promise<void> {
     const { key } = this.place;
-    const notes = foreign.map((entry) => unusable(key, entry, 'it has no job_id, token and type'));
+    const notes = foreign.map((entry) => unusable(key, entry, this.#form.foreign));
     const endings = endingOf(this.place, ids);
     const replies = await this.#parts.connection.pipeline(transaction([...notes, ...endings]));
     await this.#againIfFull(replies, endings);
@@ -237,7 +244,7 @@ export class PoolStream {
         ...['COUNT', String(PAGE)],
       ])) as readonly Reply[];
       for (const entry of entriesIn(reply[1])) {
-        const token = tokenIn(entry);
+        const token = this.#form.tokenIn(entry);
         // The lease of its consumer says whether an attempt that is held still runs.
         if (token !== undefined && this.#isWaiting(token)) this.#republish(token, entry.id);
       }
