@@ -220,31 +220,37 @@ const TARGETS: readonly Target[] = [
   ]),
   ...['graphile-worker', 'pg-boss'].map((peer) =>
     atLeastAiming(
-      `consumers on MariaDB, cycle@64 ÷ ${peer}`,
+      `consumers on MariaDB and Redis, cycle@64 ÷ ${peer}`,
       1,
       2,
-      ratio(['pulled cycle: consumers', 'perSec'], [`pulled cycle: ${peer}`, 'perSec']),
+      ratio(['pulled cycle: consumers over Redis', 'perSec'], [`pulled cycle: ${peer}`, 'perSec']),
     ),
   ),
   atLeast(
-    'consumers on MariaDB, cycle@64 ÷ functions in the brain',
+    'consumers on MariaDB and Redis, cycle@64 ÷ functions in the brain',
     0.5,
-    ratio(['pulled cycle: consumers', 'perSec'], ['pulled cycle: functions', 'perSec']),
+    ratio(['pulled cycle: consumers over Redis', 'perSec'], ['pulled cycle: functions', 'perSec']),
   ),
   withoutBound(
-    'consumers on MariaDB, cycle@64 ÷ BullMQ always',
-    ratio(['pulled cycle: consumers', 'perSec'], ['pulled cycle: BullMQ always', 'perSec']),
+    'consumers on MariaDB and Redis, cycle@64 ÷ BullMQ always',
+    ratio(['pulled cycle: consumers over Redis', 'perSec'], ['pulled cycle: BullMQ always', 'perSec']),
   ),
   ...['P50', 'P99'].map((quantile) =>
     atMost(
-      `consumers on MariaDB, submit to start ${quantile.toLowerCase()} ÷ graphile-worker`,
+      `consumers on MariaDB and Redis, submit to start ${quantile.toLowerCase()} ÷ graphile-worker`,
       1.5,
       ratio(
-        ['pulled latency: consumers', `start${quantile}Ms`],
+        ['pulled latency: consumers over Redis', `start${quantile}Ms`],
         ['pulled latency: graphile-worker', `start${quantile}Ms`],
       ),
     ),
   ),
+  atMost(
+    'an idle consumer: commands of Redis a second',
+    1,
+    plain(['pulled idle: consumers over Redis', 'redisPerSec']),
+  ),
+  atMost('an idle consumer: KiB in the brain', 30, plain(['pulled idle: consumers over Redis', 'kib'])),
   atMost(
     'submit over HTTP: CPU ÷ bare Fastify',
     1.6,

@@ -1,6 +1,7 @@
 /**
- * Full cycles of jobs that four consumer processes ask for, on MariaDB, beside the same with functions in the process of the
- * brain, and beside queues with four workers; and the time from a submit to the start of its job, at a steady pace.
+ * Full cycles of jobs that four consumer processes hear of over Redis, or ask for by long poll, on MariaDB, beside the same
+ * with functions in the process of the brain, and beside queues with four workers; the time from a submit to the start of its
+ * job, at a steady pace; and what a consumer costs that has nothing to do.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,6 +9,7 @@ import { type Bench, type Options, type Row, type Values, windowOf } from '../ki
 import { inChild } from '../kit/child.ts';
 import { openBullMq, type Redis } from '../systems/bullmq.ts';
 import { openGraphile } from '../systems/graphile.ts';
+import { measure as idleConsumers } from '../systems/idle-consumers.ts';
 import { startMariaDb } from '../systems/mariadbd.ts';
 import { openOrchd } from '../systems/orchd.ts';
 import { openOrchdConsumers } from '../systems/orchd-consumers.ts';
@@ -22,9 +24,17 @@ const IN_FLIGHT = 64;
 const SHAPES = ['cycle', 'latency'] as const;
 
 type Target =
-  | { readonly kind: 'consumers' | 'functions'; readonly url: string; readonly pid: number }
+  | {
+      readonly kind: 'consumers over Redis';
+      readonly url: string;
+      readonly pid: number;
+      readonly redis: OwnRedis;
+    }
+  | { readonly kind: 'consumers by long poll' | 'functions'; readonly url: string; readonly pid: number }
   | { readonly kind: 'graphile-worker' | 'pg-boss'; readonly at: PostgresAddress; readonly pid: number }
-  | { readonly kind: 'BullMQ always'; readonly redis: Redis };
+  | { readonly kind: 'BullMQ always'; readonly redis: OwnRedis };
+
+type OwnRedis = Redis & { readonly url: string };
 
 interface Args {
   readonly target: Target;
@@ -46,11 +56,17 @@ export async function measure({ target, folder, shape, quick }: Args): Promise<V
 
 function openSystem(target: Target, folder: string): Promise<System> {
   switch (target.kind) {
-    case 'consumers':
+    case 'consumers over Redis':
+    case 'consumers by long poll':
     case 'functions': {
       const config = `store: mariadb\nmariadb: { url: ${JSON.stringify(target.url)} }`;
-      const open = target.kind === 'consumers' ? openOrchdConsumers : openOrchd;
-      return open(folder, IN_FLIGHT, { config, servers: [target.pid] });
+      const servers = [target.pid];
+      if (target.kind !== 'consumers over Redis') {
+        const open = target.kind === 'functions' ? openOrchd : openOrchdConsumers;
+        return open(folder, IN_FLIGHT, { config, servers });
+      }
+      const { pid, url: redisUrl } = target.redis;
+      return openOrchdConsumers(folder, IN_FLIGHT, { config, servers: [...servers, pid], redisUrl });
     }
     case 'graphile-worker':
       return openGraphile(target.at, target.pid);
@@ -63,7 +79,8 @@ function openSystem(target: Target, folder: string): Promise<System> {
 
 export const bench: Bench = {
   name: 'consumers',
-  title: 'four consumer processes on MariaDB, and queues on PostgreSQL and Redis, all durable, in turns',
+  title:
+    'four consumer processes on MariaDB and Redis, and queues on PostgreSQL and Redis, all durable, in turns',
   rounds: 'every',
   async run(options) {
     const problem = installPeers('graphile-worker', 'pg-boss', 'bullmq');
@@ -73,9 +90,24 @@ export const bench: Bench = {
     for (const shape of SHAPES)
       for (const target of await targetsOf(options.folder, servers))
         rows.push(await rowOf(options, shape, target));
+    rows.push({ case: 'pulled idle: consumers over Redis', values: await idle(options) });
     return rows;
   },
 };
+
+async function idle({ folder, quick }: Options): Promise<Values> {
+  const ours = join(folder, 'idle');
+  mkdirSync(ours, { recursive: true });
+  const redis = await startRedis(ours);
+  try {
+    const args = { folder: join(ours, 'data'), redisUrl: redis.url, quick };
+    const url = new URL('../systems/idle-consumers.ts', import.meta.url).href;
+    return await inChild({ measure: idleConsumers, url }, args, ['--expose-gc']);
+  } finally {
+    await redis.stop();
+    rmSync(ours, { recursive: true, force: true });
+  }
+}
 
 async function targetsOf(folder: string, servers: AsyncDisposableStack): Promise<Target[]> {
   const own = (name: string): string => {
@@ -91,11 +123,17 @@ async function targetsOf(folder: string, servers: AsyncDisposableStack): Promise
   const redis = await startRedis(own(`redis-${shape}`));
   servers.defer(() => redis.stop());
   return [
-    { kind: 'consumers', url: await mariadb.database(), pid: mariadb.pid },
+    {
+      kind: 'consumers over Redis',
+      url: await mariadb.database(),
+      pid: mariadb.pid,
+      redis: { socket: redis.socket, pid: redis.pid, url: redis.url },
+    },
+    { kind: 'consumers by long poll', url: await mariadb.database(), pid: mariadb.pid },
     { kind: 'functions', url: await mariadb.database(), pid: mariadb.pid },
     { kind: 'graphile-worker', at: await postgres.database(), pid: postgres.pid },
     { kind: 'pg-boss', at: await postgres.database(), pid: postgres.pid },
-    { kind: 'BullMQ always', redis: { socket: redis.socket, pid: redis.pid } },
+    { kind: 'BullMQ always', redis: { socket: redis.socket, pid: redis.pid, url: redis.url } },
   ];
 }
 
@@ -104,7 +142,7 @@ async function rowOf(
   shape: (typeof SHAPES)[number],
   target: Target,
 ): Promise<Row> {
-  const ours = join(folder, `${shape}-${target.kind.replace(' ', '-')}`);
+  const ours = join(folder, `${shape}-${target.kind.replaceAll(' ', '-')}`);
   mkdirSync(ours, { recursive: true });
   const args: Args = { target, folder: ours, shape, quick };
   const values = await inChild({ measure, url: import.meta.url }, args);

@@ -4,14 +4,23 @@ import { Consumer } from '../../src/consumer/index.ts';
 export interface ConsumerArgs {
   readonly url: string;
   readonly slots: number;
+  /** Where it hears of jobs; by long poll without it. */
+  readonly redisUrl?: string;
 }
 
 /** On the clock that all processes of a machine share. */
 export const sharedNow = (): number => Number(process.hrtime.bigint()) / 1e6;
 
 /** Resolves as soon as it asks for work; it runs until its process ends. */
-export async function start({ url, slots }: ConsumerArgs): Promise<true> {
+export async function start({ url, slots, redisUrl }: ConsumerArgs): Promise<true> {
   const handler = (): number => sharedNow();
-  void new Consumer({ url, pool: 'bench', types: ['bench'], slots, handler }).run();
+  void new Consumer({
+    url,
+    pool: 'bench',
+    types: ['bench'],
+    slots,
+    handler,
+    ...(redisUrl !== undefined && { redisUrl }),
+  }).run();
   return true;
 }

@@ -1,14 +1,13 @@
-/** orchd in this process, and consumers in processes of their own that ask it for work by long poll. */
+/** orchd in this process, and consumers in processes of their own that hear of work over Redis, or ask for it by long poll. */
 import { consumerRoutes } from '../../src/api/consumers.ts';
-import { realEnv } from '../../src/kit/env/real.ts';
 import { createLogger } from '../../src/kit/logger.ts';
 import { LOOPBACK_HOSTS } from '../../src/wire/access-gate.ts';
 import { HttpServer } from '../../src/wire/http-server.ts';
 import { type BackgroundProcess, startProcess } from '../kit/background-process.ts';
-import { openBrain } from '../kit/brain.ts';
 import { now } from '../kit/numbers.ts';
 import { type ConsumerArgs, sharedNow, start } from './consumer-process.ts';
 import type { OrchdOptions } from './orchd.ts';
+import { openPulledBrain } from './pulled-brain.ts';
 import type { JobBody, System } from './system.ts';
 
 const CONSUMERS = 4;
@@ -16,14 +15,17 @@ const ID_BYTES = 16;
 
 const silent = createLogger({ write: () => undefined, now: () => 0 });
 
+export interface ConsumersOptions extends OrchdOptions {
+  readonly redisUrl?: string | undefined;
+}
+
 /** `slots` are shared out over the consumers. */
 export async function openOrchdConsumers(
   folder: string,
   slots: number,
-  options: OrchdOptions,
+  options: ConsumersOptions,
 ): Promise<System> {
-  const { orchestrator } = await openBrain(folder, [], options.config);
-  const env = realEnv();
+  const { orchestrator, stop, env } = await openPulledBrain(folder, options);
   const http = new HttpServer({
     host: '127.0.0.1',
     port: 0,
@@ -71,7 +73,13 @@ export async function openOrchdConsumers(
     },
     async work() {
       if (processes.length > 0) return;
-      const args: ConsumerArgs = { url: `http://127.0.0.1:${http.port}`, slots: slots / CONSUMERS };
+      const { redisUrl } = options;
+      const url = `http://127.0.0.1:${http.port}`;
+      const args: ConsumerArgs = {
+        url,
+        slots: slots / CONSUMERS,
+        ...(redisUrl !== undefined && { redisUrl }),
+      };
       const names = Array.from({ length: CONSUMERS }, (_, at) => `consumer-${at}`);
       processes = await Promise.all(names.map((name) => startProcess(name, module, args)));
     },
@@ -79,7 +87,7 @@ export async function openOrchdConsumers(
     async close() {
       await end();
       await http.stop();
-      await orchestrator.stop();
+      await stop();
     },
   };
   return system;

@@ -30,7 +30,7 @@ const POINTS = [
 ];
 const { CRASH_ALL: all, CRASH_ONLY: only = '' } = process.env;
 const PASSES = all === '1' ? [1, 2, 3, 5, 8, 13, 21, 34] : [3];
-const PER_SEC = all === '1' ? 200 : 50;
+const PER_SEC = all === '1' ? 200 : 25;
 
 test('a leader killed anywhere between the intent of a job and the XACK of its entry: each job ends once, and is run once', async (t) => {
   await needPython('python3-redis', 'redis');

@@ -156,6 +156,26 @@ test('a command whose job was lost while its consumer was dead is ended, and its
   assert.equal((await site.job('lost')).state, 'dead');
 });
 
+test('stopped past its lease, it has lost its job to another consumer when it goes on, and its command is ended', async (t) => {
+  const site = await siteOf(t);
+  const stopped = site.consume('--lease', '1s');
+  await site.submit('job', { until: join(site.folder, 'never') });
+  await site.begins('job');
+  stopped.child.kill('SIGSTOP');
+  const other = site.start('Node', { slots: 1 });
+  const { result, attempts } = await site.ended('job');
+  assert.deepEqual([result, attempts.length], [{ pid: other.child.pid }, 2]);
+  other.signal('SIGTERM');
+  await within(other.ended);
+  stopped.child.kill('SIGCONT');
+  // Its only slot is free again.
+  await site.submit('next', {});
+  assert.equal((await site.ended('next')).state, 'succeeded');
+  assert.deepEqual((await site.job('job')).result, result);
+  const ran = site.begun().filter((line) => !line.startsWith('ended'));
+  assert.deepEqual(ran, ['began job', `began job:2 ${other.child.pid}`, 'began next']);
+});
+
 test('a folder has one consumer at a time, of one pool', async (t) => {
   const site = await siteOf(t);
   const first = site.consume();

@@ -48,12 +48,15 @@ onStores('an entry is acknowledged and deleted only after its commit', LASTING, 
     ['control', 'order', 'redrive_job', 'job_id', 'dead', 'token', token],
   ] as const) {
     await held.hold();
-    await site.add(stream, ...fields);
-    await held.commitWaits();
-    assert.equal(await site.length(stream), 1, 'it is deleted before its commit');
-    const pending = await redis.call('XPENDING', `stream:orchestrator:${stream}`, 'cg:orchestrator');
-    assert.equal((pending as unknown[])[0], 1, 'it is acknowledged before its commit');
-    await held.release();
+    try {
+      await site.add(stream, ...fields);
+      await held.commitWaits();
+      assert.equal(await site.length(stream), 1, 'it is deleted before its commit');
+      const pending = await redis.call('XPENDING', `stream:orchestrator:${stream}`, 'cg:orchestrator');
+      assert.equal((pending as unknown[])[0], 1, 'it is acknowledged before its commit');
+    } finally {
+      await held.release();
+    }
     await until(async () => (await site.length(stream)) === 0);
   }
   assert.equal((await site.orchestrator.wait('late')).state, 'succeeded');

@@ -106,10 +106,13 @@ onStores('the entry of a job is deleted only after its commit', LASTING, async (
   assert.deepEqual(await ann.claim('a:1'), ['a:1']);
   await held.hold();
   const reported = ann.report('a:1');
-  await held.commitWaits();
-  await doorbell.idle();
-  assert.deepEqual(await tokensIn(redis, 'p'), ['a:1'], 'it is deleted before its commit');
-  await held.release();
+  try {
+    await held.commitWaits();
+    await doorbell.idle();
+    assert.deepEqual(await tokensIn(redis, 'p'), ['a:1'], 'it is deleted before its commit');
+  } finally {
+    await held.release();
+  }
   await reported;
   await until(async () => (await tokensIn(redis, 'p')).length === 0);
 });

@@ -16,6 +16,11 @@ const spool = (suite: string, cases: string): Catcher => ({
   env: { CRASH_ALL: '1' },
 });
 
+/** The tests of a file whose titles match. */
+const named = (pattern: string, file: string): Catcher => ({
+  args: ['--test', `--test-name-pattern=${pattern}`, file],
+});
+
 export const CATCHERS = {
   /** The order of what happens, and the invariants, over one whole run. */
   order: { args: ['test/crash/order.test.ts'] },
@@ -98,6 +103,11 @@ export const CATCHERS = {
   scheduleTicks: {
     args: ['--test', '--test-name-pattern=each tick is one job.*journal', 'test/flow/schedules.test.ts'],
   },
+  redisInbox: named('deleted only after its commit.*journal', 'test/flow/redis-inbox.test.ts'),
+  redisInboxGroup: named('there before the group', 'test/flow/redis-inbox.test.ts'),
+  redisConsumers: named('deleted only after its commit.*journal', 'test/flow/redis-promises.test.ts'),
+  redisGroup: named('made anew from the beginning', 'src/backends/stream/doorbell.test.ts'),
+  redisDeadLetters: named('in a crowd while no mirror ran.*journal', 'test/flow/redis-dead-letters.test.ts'),
   spoolPaused: spool('pairs', 'an agent that is taken for dead, and those who go on'),
 } as const satisfies Record<string, Catcher>;
 
