@@ -115,6 +115,7 @@ class BenchEngine {
     const devices = Array.from({ length: DEVICES }, (_, id) => ({
       id,
       totalBytes: DEVICE_BYTES,
+      allocatedBytes: 0,
       availableBytes: 0,
       ok: true,
       reason: undefined,

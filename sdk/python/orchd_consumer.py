@@ -167,11 +167,13 @@ class _Stopping(Exception):
 
 class Consumer:
     def __init__(self, url, pool, types, slots, handler, token=None, *, name=None, models=None, labels=None,
-                 paid=False, lease_ttl_ms=None, wait_ms=20_000, grace_s=30.0, redis_url=None):
+                 paid=False, lease_ttl_ms=None, wait_ms=20_000, grace_s=30.0, redis_url=None,
+                 gpu_memory_mb=None, gpu_pool=None):
         self._declared = {"pool": pool, "types": list(types), "slots": slots}
         listens = "redis" if redis and redis_url else None
         given = {"name": name, "models": models, "labels": labels, "paid": paid or None,
-                 "lease_ttl_ms": lease_ttl_ms, "listens": listens}
+                 "lease_ttl_ms": lease_ttl_ms, "listens": listens,
+                 "gpu_memory_mb": gpu_memory_mb, "gpu_pool": gpu_pool}
         self._declared.update({key: value for key, value in given.items() if value is not None})
         self._handler, self._slots, self._wait_ms, self._grace_s = handler, slots, wait_ms, grace_s
         self._redis_url = redis_url if listens else None

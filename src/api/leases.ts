@@ -52,15 +52,22 @@ const grantRoute = ({ leases }: Orchestrator, ttlMs: number, newToken: () => str
     role: 'submit',
     summary: 'Get the right to a GPU for a time, or to the CPU if no GPU has enough memory left',
     body: LeaseBody,
-    answers: { 200: { description: 'Granted, and durable', body: LeaseGranted } },
+    answers: {
+      200: { description: 'Granted, and durable', body: LeaseGranted },
+      404: 'No such pool, or no such GPU in it',
+      409: 'No GPU of the pool is large enough',
+      503: 'A pool manager has not reported yet',
+    },
     repeatable: ({ body }) =>
       typeof body === 'object' && body !== null && !('token' in body) ? { ...body, token: newToken() } : body,
     handle: async ({ body, identity }) => {
-      const { agent = identity.name, min_memory_mb = 0, ttl_seconds, token } = body;
+      const { agent = identity.name, min_memory_mb = 0, ttl_seconds, token, pool, gpu_index } = body;
       const request = {
         token: token ?? newToken(),
         agent,
         minMemoryMb: min_memory_mb,
+        ...(pool !== undefined && { pool }),
+        ...(gpu_index !== undefined && { gpuIndex: gpu_index }),
         ttlMs: ttl_seconds === undefined ? ttlMs : Math.round(ttl_seconds * 1000),
       };
       return { status: 200, body: { granted: true, ...(await leases.grant(request, identity.tenant)) } };

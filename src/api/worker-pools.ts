@@ -17,6 +17,9 @@ const NO_POOL = 'No such worker pool';
 const POOL = { description: 'The pool, and durable', body: WorkerPoolView };
 const ORDERED = { description: 'Ordered, and durable', body: WorkerPoolView };
 
+/** Read at each call: a node that does not lead has none. */
+const poolsOf = ({ pools }: Orchestrator): Orchestrator['pools']['workerPools'] => pools.workerPools;
+
 export const workerPoolRoutes = (orchestrator: Orchestrator, newId: () => string): readonly Route[] => [
   ...readRoutes(orchestrator),
   ...sizeRoutes(orchestrator, newId),
@@ -24,7 +27,7 @@ export const workerPoolRoutes = (orchestrator: Orchestrator, newId: () => string
   ...endRoutes(orchestrator),
 ];
 
-const readRoutes = ({ pools: { workerPools } }: Orchestrator): readonly Route[] => [
+const readRoutes = (orchestrator: Orchestrator): readonly Route[] => [
   route({
     operationId: 'listWorkerPools',
     tag: 'pools',
@@ -34,7 +37,7 @@ const readRoutes = ({ pools: { workerPools } }: Orchestrator): readonly Route[] 
     scope: 'global',
     summary: 'The worker pools, with how many workers each should have and has',
     answers: { 200: { description: 'The pools', body: WorkerPoolList } },
-    handle: async () => ({ status: 200, body: { pools: [...(await workerPools.list())] } }),
+    handle: async () => ({ status: 200, body: { pools: [...(await poolsOf(orchestrator).list())] } }),
   }),
   route({
     operationId: 'getWorkerPool',
@@ -45,11 +48,11 @@ const readRoutes = ({ pools: { workerPools } }: Orchestrator): readonly Route[] 
     scope: 'global',
     summary: 'One worker pool',
     answers: { 200: { description: 'The pool', body: WorkerPoolView }, 404: NO_POOL },
-    handle: async (call) => ({ status: 200, body: await workerPools.get(idOf(call)) }),
+    handle: async (call) => ({ status: 200, body: await poolsOf(orchestrator).get(idOf(call)) }),
   }),
 ];
 
-const sizeRoutes = ({ pools: { workerPools } }: Orchestrator, newId: () => string): readonly Route[] => [
+const sizeRoutes = (orchestrator: Orchestrator, newId: () => string): readonly Route[] => [
   route({
     operationId: 'createWorkerPool',
     tag: 'pools',
@@ -71,7 +74,7 @@ const sizeRoutes = ({ pools: { workerPools } }: Orchestrator, newId: () => strin
         : body,
     handle: async ({ body, identity }) => ({
       status: 201,
-      body: await workerPools.create(body.pool_id ?? newId(), body, identity.name),
+      body: await poolsOf(orchestrator).create(body.pool_id ?? newId(), body, identity.name),
     }),
   }),
   route({
@@ -88,12 +91,15 @@ const sizeRoutes = ({ pools: { workerPools } }: Orchestrator, newId: () => strin
       const { desired_workers: desired, hold_seconds: hold } = call.body;
       const holdMs = hold === undefined ? undefined : hold * 1000;
       const order = { is: 'change', desired, holdMs } as const;
-      return { status: 200, body: await workerPools.command(idOf(call), order, call.identity.name) };
+      return {
+        status: 200,
+        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
+      };
     },
   }),
 ];
 
-const heartbeatRoute = ({ pools: { workerPools } }: Orchestrator): Route =>
+const heartbeatRoute = (orchestrator: Orchestrator): Route =>
   route({
     operationId: 'workerPoolHeartbeat',
     tag: 'pools',
@@ -111,11 +117,14 @@ const heartbeatRoute = ({ pools: { workerPools } }: Orchestrator): Route =>
     repeatable: ({ body }) => body,
     handle: async (call) => {
       const order = { is: 'heartbeat', spawned: call.body.spawned_workers } as const;
-      return { status: 200, body: await workerPools.command(idOf(call), order, call.identity.name) };
+      return {
+        status: 200,
+        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
+      };
     },
   });
 
-const endRoutes = ({ pools: { workerPools } }: Orchestrator): readonly Route[] => [
+const endRoutes = (orchestrator: Orchestrator): readonly Route[] => [
   route({
     operationId: 'drainWorkerPool',
     tag: 'pools',
@@ -130,7 +139,10 @@ const endRoutes = ({ pools: { workerPools } }: Orchestrator): readonly Route[] =
     handle: async (call) => {
       const grace = call.body.grace_seconds;
       const order = { is: 'drain', graceMs: grace === undefined ? undefined : grace * 1000 } as const;
-      return { status: 202, body: await workerPools.command(idOf(call), order, call.identity.name) };
+      return {
+        status: 202,
+        body: await poolsOf(orchestrator).command(idOf(call), order, call.identity.name),
+      };
     },
   }),
   route({
@@ -145,7 +157,7 @@ const endRoutes = ({ pools: { workerPools } }: Orchestrator): readonly Route[] =
     repeatable: () => undefined,
     handle: async (call) => ({
       status: 202,
-      body: await workerPools.command(idOf(call), { is: 'evict' }, call.identity.name),
+      body: await poolsOf(orchestrator).command(idOf(call), { is: 'evict' }, call.identity.name),
     }),
   }),
   route({
@@ -163,7 +175,7 @@ const endRoutes = ({ pools: { workerPools } }: Orchestrator): readonly Route[] =
     },
     repeatable: () => undefined,
     handle: async (call) => {
-      await workerPools.delete(idOf(call));
+      await poolsOf(orchestrator).delete(idOf(call));
       return { status: 200, body: { deleted: true, pool_id: idOf(call) } };
     },
   }),

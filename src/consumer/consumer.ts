@@ -42,6 +42,10 @@ export interface ConsumerOptions {
   /** A second run would cost money: jobs of unknown outcome are held by default. */
   readonly paid?: boolean | undefined;
   readonly leaseTtlMs?: number | undefined;
+  /** The memory of a GPU that it needs for each job; `job.lease` then says which GPU a job has. */
+  readonly gpuMemoryMb?: number | undefined;
+  /** The pool of this machine, whose GPUs it can use. */
+  readonly gpuPool?: string | undefined;
   /** Where it hears of jobs without asking, if the brain uses Redis; needs the package `redis`. */
   readonly redisUrl?: string | undefined;
   /** How long a claim waits for work. */
@@ -92,7 +96,7 @@ export class Consumer {
 }
 
 function declaredOf(options: ConsumerOptions): Omit<ConsumerBody, 'consumer_id'> {
-  const { pool, types, slots, name, models, labels, paid, leaseTtlMs } = options;
+  const { pool, types, slots, name, models, labels, paid, leaseTtlMs, gpuMemoryMb, gpuPool } = options;
   return {
     pool,
     types: [...types],
@@ -102,6 +106,8 @@ function declaredOf(options: ConsumerOptions): Omit<ConsumerBody, 'consumer_id'>
     ...(labels && { labels: { ...labels } }),
     ...(paid !== undefined && { paid }),
     ...(leaseTtlMs !== undefined && { lease_ttl_ms: leaseTtlMs }),
+    ...(gpuMemoryMb !== undefined && { gpu_memory_mb: gpuMemoryMb }),
+    ...(gpuPool !== undefined && { gpu_pool: gpuPool }),
   };
 }
 

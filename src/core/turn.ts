@@ -6,13 +6,14 @@
 import type { Cause } from '../model/causes.ts';
 import type { Violation } from '../model/governance.ts';
 import type { AttemptRecord, Change, JobRecord, RecordKind, RecordKinds } from '../model/records.ts';
-import { isTerminal } from '../model/states.ts';
+import { isOpen, isTerminal } from '../model/states.ts';
 import type { HeardThread, SaidMessages } from './ports/backend.ts';
 import type { NewJob } from './ports/new-job.ts';
 import type { Fleet } from './queue/fleet.ts';
 import type { Queue } from './queue/queue.ts';
 import type { EngineSettings } from './settings.ts';
 import type { JobEntry } from './state/job-entry.ts';
+import { attemptLeaseId } from './state/leases.ts';
 import type { State } from './state/state.ts';
 
 /** What decisions read: the records and the queue. */
@@ -87,7 +88,15 @@ export class Turn implements EngineView {
   ): JobEntry | undefined {
     if (kind === 'job' && after && isTerminal((after as JobRecord).state))
       return this.#putEnded(id, after as JobRecord, cause);
-    return this.#put({ kind, id, after, cause } as Change);
+    const entry = this.#put({ kind, id, after, cause } as Change);
+    if (kind === 'attempt' && after && !isOpen((after as AttemptRecord).state)) this.#endLeaseOf(id);
+    return entry;
+  }
+
+  /** The lease that an attempt has on a device ends with it, in the same commit. */
+  #endLeaseOf(token: string): void {
+    const lease = attemptLeaseId(token);
+    if (this.state.leases.get(lease)) this.#put({ kind: 'lease', id: lease, after: null, cause: 'released' });
   }
 
   /** The record of what the job goes on with ends with the job, which has it in its own record if it may be redriven. */
@@ -102,9 +111,15 @@ export class Turn implements EngineView {
 
   #put(change: Change): JobEntry | undefined {
     this.changes.push(change);
+    if (change.kind === 'lease' && !change.after) this.#leaseEnds(change.id);
     const entry = this.state.apply(change, this.now);
     if (entry) this.touched.add(entry);
     return entry;
+  }
+
+  #leaseEnds(id: string): void {
+    const lease = this.state.leases.get(id)?.record;
+    if (lease) this.state.pools.leaseEnded(lease);
   }
 
   noteEnd(end: EndFact): void {

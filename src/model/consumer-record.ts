@@ -22,6 +22,10 @@ export interface ConsumerRecord {
   readonly paid: boolean;
   /** Where it hears of work; undefined: it asks by long poll. */
   readonly listens: 'redis' | undefined;
+  /** The memory of a device that it needs for each job: it gets no job without a lease on one. */
+  readonly gpuMemoryMb?: number | undefined;
+  /** The pool whose devices it can use; undefined: those of the configuration, or else those of any pool. */
+  readonly gpuPool?: string | undefined;
   /** It is silent when it has sent nothing for this long. */
   readonly ttlMs: number;
   readonly state: ConsumerState;
@@ -33,7 +37,18 @@ export interface ConsumerRecord {
 /** What a consumer declares when it registers. */
 export type ConsumerDeclaration = Pick<
   ConsumerRecord,
-  'pool' | 'name' | 'token' | 'slots' | 'types' | 'models' | 'labels' | 'paid' | 'listens' | 'ttlMs'
+  | 'pool'
+  | 'name'
+  | 'token'
+  | 'slots'
+  | 'types'
+  | 'models'
+  | 'labels'
+  | 'paid'
+  | 'listens'
+  | 'gpuMemoryMb'
+  | 'gpuPool'
+  | 'ttlMs'
 >;
 
 /** The consumer that holds an attempt. */

@@ -15,6 +15,7 @@ import type { ErasureRecord } from './erasure-record.ts';
 import type { ErrorInfo } from './errors.ts';
 import type { GovernanceRecord } from './governance.ts';
 import type { JobSpec } from './job-spec.ts';
+import type { LeaseRecord } from './lease-record.ts';
 import type { LimitsRecord, SpentRecord } from './limit-records.ts';
 import type { McpPinRecord, McpTaskRecord } from './mcp-records.ts';
 import type { ModuleRecord } from './module-record.ts';
@@ -169,7 +170,7 @@ export interface AttemptRecord {
   readonly label?: string | undefined;
 }
 
-/** The number of ended attempts kept per job: a job that finds its backends busy again and again has many. */
+/** The ended attempts that are kept of each job: one that finds its backends busy again and again has many. */
 export const PAST_ATTEMPTS = 16;
 
 /** A key whose job failed for good: submits with the key are refused until `until`. */
@@ -209,30 +210,6 @@ export interface BrainRecord {
 
 /** The owner by which a log is known, also in a copy of its store, which goes on under another owner. */
 export const logOwner = ({ firstOwner, owner }: BrainRecord): string => firstOwner ?? owner;
-
-/**
- * A time-limited right to a device, kept alive by heartbeats. A lease without `ttlMs` never expires and is not about a
- * device: it records at which node (`agent`) a backend runs, so that no other node calls that backend.
- */
-export interface LeaseRecord {
-  readonly v: 1;
-  readonly tenant: string;
-  /** The holder: an agent or, without `ttlMs`, a node. */
-  readonly agent: string;
-  /** The device; undefined if the holder may use only the CPU. */
-  readonly gpuIndex: number | undefined;
-  readonly minMemoryMb: number;
-  /** Grows with every grant: a resource refuses a holder with a lower fence than it has seen. */
-  readonly fence: number;
-  readonly grantedAt: number;
-  /** The lease expires this long after its last heartbeat. */
-  readonly ttlMs: number | undefined;
-  readonly heartbeatAt: number;
-  /** The expiry as of the last written heartbeat: not every heartbeat is written. */
-  readonly expiresAt: number | undefined;
-  /** For the lease of a backend: the registry of its executor. */
-  readonly registry: string | undefined;
-}
 
 /** A model of the catalog. */
 export interface ModelRecord {

@@ -4,6 +4,7 @@
  */
 import { OrchdError } from './errors.ts';
 import { type JobSpec, SPEC_FIELDS, type SpecDefaults, specOf } from './job-spec.ts';
+import type { LeaseRecord } from './lease-record.ts';
 import { FRESH_JOB } from './moves.ts';
 import type {
   AskRecord,
@@ -11,7 +12,6 @@ import type {
   BrainRecord,
   FailureRecord,
   JobRecord,
-  LeaseRecord,
   RecordKind,
   RecordKinds,
 } from './records.ts';
@@ -24,7 +24,7 @@ export const RECORD_VERSIONS: Record<RecordKind, number> = {
   attempt: 3,
   failure: 1,
   brain: 1,
-  lease: 1,
+  lease: 2,
   model: 1,
   session: 3,
   pool: 1,
@@ -60,6 +60,8 @@ const UPCASTERS: Partial<Record<RecordKind, Record<number, Upcaster>>> = {
   attempt: { 1: splitUsage, 2: (stored) => ({ ...stored, v: 3 }) },
   // Sessions of version 1 have no messages: a program that does not know them would lose them.
   session: { 1: (stored) => ({ ...stored, v: 2 }), 2: nameThreads },
+  // Leases of version 1 were on devices of the configuration alone: a program that knows no others would lend twice.
+  lease: { 1: (stored) => ({ ...stored, v: 2 }) },
   // In version 1, `why` was a sentence.
   worker: { 1: (stored) => ({ ...stored, v: 2, why: { is: 'text', text: stored['why'] } }) },
 };
@@ -151,11 +153,14 @@ const NO_ATTEMPT: AttemptRecord = {
 };
 
 const NO_LEASE: LeaseRecord = {
-  v: 1,
+  v: 2,
   tenant: '',
   agent: '',
+  pool: undefined,
   gpuIndex: undefined,
   minMemoryMb: 0,
+  othersBytes: undefined,
+  attempt: undefined,
   fence: 0,
   grantedAt: 0,
   ttlMs: undefined,

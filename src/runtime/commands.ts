@@ -123,6 +123,8 @@ export interface LeaseGrantRequest {
   readonly agent: string;
   readonly minMemoryMb: number;
   readonly ttlMs: number;
+  readonly pool?: string;
+  readonly gpuIndex?: number;
   /** Generated if it is not given. */
   readonly token?: string;
 }

@@ -5,6 +5,7 @@ import { writtenScope } from '../core/limits/limit.ts';
 import type { PoolDevice } from '../core/ports/pools.ts';
 import { workerBackend } from '../core/ports/pools.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
+import { isDeviceLease } from '../core/state/leases.ts';
 import type { TurnContext } from '../core/turn.ts';
 import { unclaimedByPool } from '../core/workers/scaling.ts';
 import type { GovernanceRecord } from '../model/governance.ts';
@@ -87,10 +88,12 @@ export function figuresOf(engine: Measured, now: number): Figures {
 }
 
 function leaseFigures({ state, settings }: Measured): Figures['leases'] {
-  // A lease without a term records at which node a backend is.
-  const held = [...state.leases.all()].filter(({ record }) => record.ttlMs !== undefined);
-  const leased = new Set(held.map(({ record }) => record.gpuIndex));
-  const freeDevices = settings.devices.filter(({ index }) => !leased.has(index)).length;
+  const held = [...state.leases.all()].filter(({ record }) => isDeviceLease(record));
+  const leased = new Set(held.map(({ record: { pool, gpuIndex } }) => `${pool ?? ''}#${gpuIndex}`));
+  let freeDevices = settings.devices.filter(({ index }) => !leased.has(`#${index}`)).length;
+  for (const [id, { up, devices }] of state.pools.known)
+    for (const { id: device, ok, isCpu } of up ? devices.values() : [])
+      if (ok && !isCpu && !leased.has(`${id}#${device}`)) freeDevices++;
   return { active: held.length, freeDevices };
 }
 

@@ -17,6 +17,7 @@ import { pricesOf } from '../core/money/prices.ts';
 import type { HistoryQuery, Store } from '../core/ports/store.ts';
 import { jobPosition, predictStartMs } from '../core/scheduling/predict.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
+import { isDeviceLease } from '../core/state/leases.ts';
 import { startHints } from '../core/workers/forecast.ts';
 import { checker } from '../kit/check.ts';
 import type { Env } from '../kit/env/env.ts';
@@ -285,10 +286,10 @@ export class Reads {
     return this.#whenDurable(pricesOf(this.#parts.engine));
   }
 
-  /** The leases of a tenant, or of all of them, without the internal ones (no ttlMs) that record on which node a backend is. */
+  /** The leases of a tenant, or of all of them, without the internal ones that record on which node a backend is. */
   leases(tenant?: string): Promise<LeaseView[]> {
     const held = [...this.#parts.engine.state.leases.all()].filter(
-      ({ record }) => record.ttlMs !== undefined && (tenant === undefined || record.tenant === tenant),
+      ({ record }) => isDeviceLease(record) && (tenant === undefined || record.tenant === tenant),
     );
     return this.#whenDurable(held.map(leaseView));
   }

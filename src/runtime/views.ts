@@ -7,6 +7,7 @@ import type { HeldLease } from '../core/state/leases.ts';
 import type { PoolEntry } from '../core/state/pools.ts';
 import type { State } from '../core/state/state.ts';
 import type { EngineView } from '../core/turn.ts';
+import { leasedOn } from '../core/workers/lease-device.ts';
 import { workerReasonText } from '../model/causes.ts';
 import type { ModelView } from '../model/http/catalog.ts';
 import type { LeaseView } from '../model/http/leases.ts';
@@ -75,6 +76,7 @@ export function poolView(view: EngineView, pool: PoolEntry, address?: string): P
       id,
       total_vram: totalBytes,
       available_vram: availableBytes,
+      leased_vram: leasedOn(view, report.id, id),
       status: ok ? 'ok' : 'error',
       reason: reason ?? null,
     })),
@@ -162,9 +164,11 @@ export const leaseView = ({ id, record, until }: HeldLease): LeaseView => ({
   tenant: record.tenant,
   agent: record.agent,
   mode: record.gpuIndex === undefined ? 'cpu' : 'gpu',
+  pool: record.pool ?? null,
   gpu_index: record.gpuIndex ?? null,
+  attempt: record.attempt ?? null,
   min_memory_mb: record.minMemoryMb,
   fence: record.fence,
   granted_at: record.grantedAt,
-  expires_at: until,
+  expires_at: Number.isFinite(until) ? until : null,
 });

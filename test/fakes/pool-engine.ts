@@ -16,7 +16,9 @@ interface FakePool {
   readonly devices: Map<number, number>;
   readonly workers: Map<string, ReportedWorker>;
   /** Of each device, by other programs. */
-  readonly usedBytes: number;
+  usedBytes: number;
+  /** What holders of leases use of each device. */
+  readonly heldBytes: Map<number, number>;
   registry: string;
   version: number;
 }
@@ -66,6 +68,7 @@ export class PoolKit extends EngineKit {
       devices: new Map(devicesGb.map((size, at) => [at, size * GB])),
       workers: new Map(),
       usedBytes: (where.usedGb ?? 0) * GB,
+      heldBytes: new Map(),
       registry: `memory of ${id}`,
       version: 1,
     });
@@ -89,7 +92,8 @@ export class PoolKit extends EngineKit {
       return {
         id: device,
         totalBytes: total,
-        availableBytes: total - allocated - pool.usedBytes,
+        allocatedBytes: allocated,
+        availableBytes: total - allocated - pool.usedBytes - (pool.heldBytes.get(device) ?? 0),
         ok: true,
         reason: undefined,
       };

@@ -158,7 +158,8 @@ export class EnginePool {
   #tell(): void {
     const totalBytes = this.#options.vramGb * GB;
     const used = [...this.#workers.values()].reduce((sum, { vramBytes }) => sum + vramBytes, 0);
-    const device = { id: 0, totalBytes, availableBytes: totalBytes - used, ok: true, reason: undefined };
+    const memory = { totalBytes, allocatedBytes: used, availableBytes: totalBytes - used };
+    const device = { id: 0, ...memory, ok: true, reason: undefined };
     const known = { id: 'sim', registry: 'sim', version: ++this.#version, region: undefined, labels: {} };
     this.#step({
       type: 'pool',

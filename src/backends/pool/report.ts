@@ -20,10 +20,12 @@ export function reportOf(state: CompleteState, isAllowed: IsAllowedUri): PoolRep
   };
 }
 
-const deviceOf = ({ id, total_vram, available_vram, status, reason }: DeviceState) => ({
+const deviceOf = ({ id, kind, total_vram, allocated_vram, available_vram, status, reason }: DeviceState) => ({
   id,
   totalBytes: total_vram,
+  allocatedBytes: allocated_vram,
   availableBytes: available_vram,
+  ...(kind === 'cpu' && { isCpu: true }),
   ok: status !== 'error',
   reason,
 });

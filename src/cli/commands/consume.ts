@@ -12,6 +12,7 @@ import { serverUrl } from '../remote.ts';
 
 const DEFAULTS = { slots: 1, graceMs: 30_000 } as const;
 const MAX_SLOTS = 1000;
+const MAX_GPU_MEMORY_MB = 100_000_000;
 
 const options = {
   pool: { type: 'string', value: 'POOL', help: 'the pool whose jobs it runs' },
@@ -29,6 +30,16 @@ const options = {
   },
   name: { type: 'string', value: 'NAME', help: 'its name in the pool; by default one of its own' },
   model: { type: 'string', value: 'MODEL', multiple: true, help: 'a model that it has' },
+  'gpu-memory': {
+    type: 'string',
+    value: 'MB',
+    help: 'the GPU memory of a job; each gets a GPU with CUDA_VISIBLE_DEVICES',
+  },
+  'gpu-pool': {
+    type: 'string',
+    value: 'POOL',
+    help: 'the pool of this machine, whose GPUs its jobs may use',
+  },
   paid: { type: 'boolean', help: 'a second run costs money: jobs of unknown outcome are held' },
   lease: { type: 'string', value: 'TIME', help: 'it counts as dead after this silence; by default 15s' },
   grace: {
@@ -100,6 +111,8 @@ function optionsOf(args: CliArguments): Omit<ConsumeOptions, 'env' | 'onProblem'
   const name = textOf(values, 'name');
   const models = listOf(values, 'model');
   const leaseMs = durationOf(values, 'lease');
+  const gpuMemory = wholeOf(values, 'gpu-memory', 1, MAX_GPU_MEMORY_MB);
+  const gpuPool = textOf(values, 'gpu-pool');
   const [program = '', ...rest] = positionals;
   return {
     address: { url, token: textOf(values, 'token')?.trim() ?? variable('ORCHD_TOKEN') },
@@ -117,6 +130,8 @@ function optionsOf(args: CliArguments): Omit<ConsumeOptions, 'env' | 'onProblem'
       ...(models.length > 0 && { models: [...models] }),
       ...(values['paid'] === true && { paid: true }),
       ...(leaseMs !== undefined && { lease_ttl_ms: leaseMs }),
+      ...(gpuMemory !== undefined && { gpu_memory_mb: gpuMemory }),
+      ...(gpuPool !== undefined && { gpu_pool: gpuPool }),
     },
   };
 }

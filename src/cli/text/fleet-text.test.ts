@@ -17,8 +17,8 @@ const POOL: PoolView = {
   heard_at: 1000,
   draining: { by: 'ada', deadline: null },
   gpus: [
-    { id: 0, total_vram: 24 * GIB, available_vram: 1.5 * GIB, status: 'ok', reason: null },
-    { id: 1, total_vram: 0, available_vram: 0, status: 'error', reason: 'fell off the bus' },
+    { id: 0, total_vram: 24 * GIB, available_vram: 1.5 * GIB, leased_vram: 0, status: 'ok', reason: null },
+    { id: 1, total_vram: 0, available_vram: 0, leased_vram: 0, status: 'error', reason: 'fell off the bus' },
   ],
   workers: [
     {

@@ -1,11 +1,10 @@
 /** Leases: time-limited rights to a device, and the node that a backend belongs to. */
 
 import { OrchdError } from '../../model/errors.ts';
-import type { LeaseRecord } from '../../model/records.ts';
+import type { LeaseRecord } from '../../model/lease-record.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { LeaseDevice } from '../settings.ts';
-import type { HeldLease, Leases } from '../state/leases.ts';
-import { backendLeaseId } from '../state/leases.ts';
+import { attemptLeaseId, backendLeaseId, type HeldLease, type Leases } from '../state/leases.ts';
 import type { Turn } from '../turn.ts';
 import { isWithinShare } from './share.ts';
 
@@ -15,27 +14,34 @@ export interface LeaseRequest {
   readonly agent: string;
   readonly minMemoryMb: number;
   readonly ttlMs: number;
+  /** Only a device of this pool. */
+  readonly pool?: string | undefined;
+  /** Only the device with this number. */
+  readonly gpuIndex?: number | undefined;
 }
+
+/** The device that a lease is granted on; `pool` is undefined for a device of the configuration. */
+export type LeaseDeviceChoice = Pick<LeaseRecord, 'pool' | 'othersBytes'> & { readonly gpuIndex: number };
 
 const MAX_LEASES = 10_000;
 /** A heartbeat is written when this share of the lease's time has passed since the last written one. */
 const WRITE_AFTER_SHARE = 1 / 3;
 
 /**
- * The device with the most free memory, if it has enough and the tenant's share of the memory of all devices allows it;
- * undefined means the CPU.
+ * The device of the configuration with the most free memory, if it has enough and the tenant's share of the memory of all
+ * of them allows it.
  */
 export function deviceFor(
   devices: readonly LeaseDevice[],
   leases: Leases,
-  { tenant, minMemoryMb }: Pick<LeaseRequest, 'tenant' | 'minMemoryMb'>,
-): number | undefined {
+  { tenant, minMemoryMb, gpuIndex: wished }: Pick<LeaseRequest, 'tenant' | 'minMemoryMb' | 'gpuIndex'>,
+): LeaseDeviceChoice | undefined {
   const left = new Map(devices.map(({ index, memoryMb }) => [index, memoryMb]));
   let own = 0;
   let others = 0;
   for (const { record } of leases.all()) {
-    const { gpuIndex } = record;
-    const free = gpuIndex === undefined ? undefined : left.get(gpuIndex);
+    const { gpuIndex, pool } = record;
+    const free = gpuIndex === undefined || pool !== undefined ? undefined : left.get(gpuIndex);
     if (gpuIndex === undefined || free === undefined) continue;
     left.set(gpuIndex, free - record.minMemoryMb);
     if (record.tenant === tenant) own += record.minMemoryMb;
@@ -45,13 +51,17 @@ export function deviceFor(
   if (!isWithinShare(tenant, { own, others, capacity, more: minMemoryMb })) return undefined;
   let best: number | undefined;
   for (const [index, free] of left) {
+    if (wished !== undefined && index !== wished) continue;
     if (free >= Math.max(minMemoryMb, 1) && (best === undefined || free > (left.get(best) ?? 0)))
       best = index;
   }
-  return best;
+  return best === undefined ? undefined : { pool: undefined, gpuIndex: best, othersBytes: undefined };
 }
 
-export function grant(turn: Turn, request: LeaseRequest): HeldLease {
+/** Chooses the device of a lease; undefined means the CPU. */
+export type ChooseDevice = (turn: Turn, request: LeaseRequest) => LeaseDeviceChoice | undefined;
+
+export function grant(turn: Turn, request: LeaseRequest, choose: ChooseDevice): HeldLease {
   const { leases } = turn.state;
   const known = leases.get(request.token);
   // The same request again: the reply to the first was lost.
@@ -71,25 +81,40 @@ export function grant(turn: Turn, request: LeaseRequest): HeldLease {
       retriable: true,
     });
   }
-  turn.put(
-    'lease',
-    token,
-    {
-      v: 1,
-      tenant,
-      agent,
-      gpuIndex: deviceFor(turn.settings.devices, leases, request),
-      minMemoryMb,
-      fence: turn.state.seq + 1,
-      grantedAt: turn.now,
-      ttlMs,
-      heartbeatAt: turn.now,
-      expiresAt: turn.now + ttlMs,
-      registry: undefined,
-    },
-    'granted',
-  );
+  const record = newLease(turn, { tenant, agent, minMemoryMb, ttlMs }, choose(turn, request));
+  turn.put('lease', token, record, 'granted');
   return leases.get(token) as HeldLease;
+}
+
+type LeaseHolder = Pick<LeaseRecord, 'tenant' | 'agent' | 'minMemoryMb' | 'ttlMs'>;
+
+const newLease = (
+  { state, now }: Turn,
+  holder: LeaseHolder,
+  device: LeaseDeviceChoice | undefined,
+): LeaseRecord => ({
+  v: 2,
+  ...holder,
+  pool: device?.pool,
+  gpuIndex: device?.gpuIndex,
+  othersBytes: device?.othersBytes,
+  attempt: undefined,
+  fence: state.seq + 1,
+  grantedAt: now,
+  heartbeatAt: now,
+  expiresAt: holder.ttlMs === undefined ? undefined : now + holder.ttlMs,
+  registry: undefined,
+});
+
+/** Grants the device for an attempt, for as long as it is open. Turn.put ends the lease with the attempt. */
+export function grantForAttempt(
+  turn: Turn,
+  token: string,
+  holder: Omit<LeaseHolder, 'ttlMs'>,
+  device: LeaseDeviceChoice,
+): void {
+  const record = { ...newLease(turn, { ...holder, ttlMs: undefined }, device), attempt: token };
+  turn.put('lease', attemptLeaseId(token), record, 'granted');
 }
 
 /** What the holder of a lease shows with a write, so that a write after the lease's end is refused. */
@@ -129,8 +154,13 @@ export function expireLeases(turn: Turn): void {
   for (const { id } of turn.state.leases.expired(turn.now)) turn.put('lease', id, null, 'expired');
 }
 
-/** Refuses a write of a holder whose lease has ended, also while the clock has jumped: a heartbeat renews it first. */
+/**
+ * Refuses a write of a holder whose lease has ended, also while the clock has jumped: a heartbeat renews it first. The lease
+ * of an attempt needs no heartbeats.
+ */
 export function checkLease(turn: Turn, tenant: string, { token, fence }: LeaseProof): void {
+  const lease = turn.state.leases.get(token)?.record;
+  if (lease?.attempt !== undefined && lease.fence === fence && lease.tenant === tenant) return;
   held(turn, { lease: token, fence, tenant });
 }
 
@@ -163,15 +193,6 @@ export function claimBackend(turn: Turn, info: BackendInfo): boolean {
 }
 
 const backendLease = (turn: Turn, node: string, registry: string): LeaseRecord => ({
-  v: 1,
-  tenant: '',
-  agent: node,
-  gpuIndex: undefined,
-  minMemoryMb: 0,
-  fence: turn.state.seq + 1,
-  grantedAt: turn.now,
-  ttlMs: undefined,
-  heartbeatAt: turn.now,
-  expiresAt: undefined,
+  ...newLease(turn, { tenant: '', agent: node, minMemoryMb: 0, ttlMs: undefined }, undefined),
   registry,
 });

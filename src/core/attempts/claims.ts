@@ -6,6 +6,7 @@
  * H2  Only the holder's result counts. A result of anybody else is refused and changes nothing, but for a note.
  * H3  A consumer that lost the answer to a claim gets the same attempts by the same number, until it says that it has gone
  *     on: what it then does not hold has not run.
+ * H4  A consumer that needs memory of a device for each job gets a job only together with a lease, in the same commit.
  */
 import { backendOfPool, type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -31,25 +32,35 @@ export interface ClaimOrder {
 export interface Claimed {
   readonly attempts: readonly JobEntry[];
   readonly isDraining: boolean;
+  /** Jobs wait, and no device has the memory that this consumer needs for one. */
+  readonly lacksDevice: boolean;
 }
 
-export function claimAttempts(turn: Turn, order: ClaimOrder): Claimed {
+/** Lends the consumer a device for the attempt. Returns whether there was one. */
+export type LendDevice = (turn: Turn, consumer: ConsumerRecord, entry: JobEntry) => boolean;
+
+export function claimAttempts(turn: Turn, order: ClaimOrder, lend: LendDevice): Claimed {
   const record = seen(turn, order.consumer);
   const isDraining = record.state === 'draining';
   const held = heldBy(turn, record);
   const repeated = held.filter(({ open }) => open?.holder?.claim === order.claim);
-  if (repeated.length > 0 || isDraining || turn.state.paused) return { attempts: repeated, isDraining };
+  if (repeated.length > 0 || isDraining || turn.state.paused)
+    return { attempts: repeated, isDraining, lacksDevice: false };
   const id = consumerId(record.pool, record.name);
   const room = Math.min(order.atMost, record.slots - held.length);
-  const attempts = waitingFor(turn, record, order.tokens, room);
+  const waiting = waitingFor(turn, record, order.tokens, room);
   const holder = { consumer: id, fence: record.fence, claim: order.claim };
-  for (const entry of attempts) {
+  const attempts: JobEntry[] = [];
+  for (const entry of waiting) {
     if (!entry.open) continue;
+    // H4.
+    if (record.gpuMemoryMb !== undefined && !lend(turn, record, entry)) break;
+    attempts.push(entry);
     const accepted = hold(entry.open, holder, turn.now, turn.epoch);
     turn.put('attempt', entry.token, accepted, 'claimed-by-consumer');
     turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
   }
-  return { attempts, isDraining };
+  return { attempts, isDraining, lacksDevice: attempts.length < waiting.length };
 }
 
 /** The attempts that the present registration of a consumer holds. */

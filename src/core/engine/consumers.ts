@@ -12,6 +12,7 @@ import {
   reportHeld,
 } from '../attempts/claims.ts';
 import { drainConsumer, leave, register, seen } from '../attempts/presence.ts';
+import { lendDevice } from '../workers/lease-device.ts';
 import { drainIfOver } from '../workers/worker-pools.ts';
 import { type Handlers, mayRefuse, needsDiskSpace } from './handler.ts';
 
@@ -29,7 +30,7 @@ export const consumers = {
     drainIfOver(turn, declared.pool, declared.name);
     return record;
   }),
-  claim: mayRefuse((turn, order) => claimAttempts(turn, order)),
+  claim: mayRefuse((turn, order) => claimAttempts(turn, order, lendDevice)),
   held: mayRefuse((turn, report) => reportHeld(turn, report)),
   results: mayRefuse((turn, { consumer: secret, results }): readonly ResultAnswer[] => {
     const consumer = seen(turn, secret);

@@ -9,7 +9,12 @@ import type { BackendInfo, BackendSource } from './backend.ts';
 export interface PoolDevice {
   readonly id: number;
   readonly totalBytes: number;
+  /** What its workers have, or have been allotted. */
+  readonly allocatedBytes: number;
+  /** What a new worker could get, as the manager has measured it: programs that it does not know use memory too. */
   readonly availableBytes: number;
+  /** It is no GPU: leases are not granted on it. */
+  readonly isCpu?: boolean | undefined;
   readonly ok: boolean;
   readonly reason: string | undefined;
 }

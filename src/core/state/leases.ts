@@ -2,7 +2,8 @@
  * The leases in force. Most heartbeats change memory only: a lease is written again when a third of its time has passed
  * since the last write. Because of that, a restart gives every lease its full time again.
  */
-import type { LeaseRecord } from '../../model/records.ts';
+import type { LeaseRecord } from '../../model/lease-record.ts';
+import { deviceName, Index } from './tables.ts';
 
 export interface HeldLease {
   readonly id: string;
@@ -14,6 +15,7 @@ export interface HeldLease {
 export class Leases {
   readonly #held = new Map<string, HeldLease>();
   readonly #byTenant = new Map<string, number>();
+  readonly #byDevice = new Index();
   /** The earliest expiry, cached; undefined means that it must be computed. */
   #next: number | undefined = Number.POSITIVE_INFINITY;
 
@@ -33,11 +35,20 @@ export class Leases {
     return this.#held.values();
   }
 
+  /** The leases on a device of a pool. */
+  on(pool: string, device: number): LeaseRecord[] {
+    const ids = this.#byDevice.get(deviceName(pool, device));
+    return Array.from(ids, (id) => (this.#held.get(id) as HeldLease).record);
+  }
+
   set(id: string, record: LeaseRecord | null): void {
     this.#next = undefined;
     const former = this.#held.get(id)?.record;
     if (former) this.#count(former.tenant, -1);
     if (record) this.#count(record.tenant, 1);
+    const [from, to] = [placeOf(former), placeOf(record)];
+    if (from !== undefined) this.#byDevice.remove(from, id);
+    if (to !== undefined) this.#byDevice.add(to, id);
     if (record) this.#held.set(id, { id, record, until: record.expiresAt ?? Number.POSITIVE_INFINITY });
     else this.#held.delete(id);
   }
@@ -79,6 +90,18 @@ export class Leases {
     return this.nextExpiry() > now ? [] : [...this.#held.values()].filter(({ until }) => until <= now);
   }
 }
+
+const placeOf = (record: LeaseRecord | null | undefined): string | undefined =>
+  record?.pool === undefined || record.gpuIndex === undefined
+    ? undefined
+    : deviceName(record.pool, record.gpuIndex);
+
+/** Whether the lease is about a device, or about the CPU for want of one. */
+export const isDeviceLease = ({ ttlMs, attempt }: LeaseRecord): boolean =>
+  ttlMs !== undefined || attempt !== undefined;
+
+/** The id of the lease that an attempt has on its device. */
+export const attemptLeaseId = (token: string): string => `attempt:${token}`;
 
 /** The id of the lease that records at which node a backend runs; it never expires, and no other node may call the backend. */
 export const backendLeaseId = (backend: string): string => `backend:${backend}`;

@@ -3,6 +3,7 @@
  * brain that starts has no devices until the first reports arrive.
  */
 import type { ErrorInfo } from '../../model/errors.ts';
+import type { LeaseRecord } from '../../model/lease-record.ts';
 import { isCpu } from '../../model/policy.ts';
 import type { PoolDevice, PoolReport, ReportedWorker } from '../ports/pools.ts';
 
@@ -16,6 +17,8 @@ export class PoolEntry {
   reportedAt: number;
   readonly devices = new Map<number, PoolDevice>();
   readonly workers = new Map<string, ReportedWorker>();
+  /** Leases that have ended since the last report, which may still count the memory that their holders used. */
+  readonly endedLeases: LeaseRecord[] = [];
 
   constructor(report: PoolReport, now: number) {
     this.report = report;
@@ -30,6 +33,7 @@ export class PoolEntry {
     this.reportedAt = now;
     this.devices.clear();
     this.workers.clear();
+    this.endedLeases.length = 0;
     for (const device of report.devices) this.devices.set(device.id, device);
     for (const worker of report.workers) this.workers.set(worker.id, worker);
   }
@@ -84,6 +88,14 @@ export class Pools {
   /** What devices use has changed, or which pools answer. */
   remeasure(): void {
     this.#memory = undefined;
+  }
+
+  /** The memory that it held may be what a worker waits for. */
+  leaseEnded(lease: LeaseRecord): void {
+    const entry = lease.pool === undefined ? undefined : this.known.get(lease.pool);
+    if (!entry) return;
+    entry.endedLeases.push(lease);
+    this.changed = true;
   }
 
   /** Brain time was stepped: the rest of every wait stays as it was. */

@@ -182,9 +182,9 @@ export class WorkerTable extends Table<WorkerRecord> {
   }
 }
 
-const deviceName = (pool: string, device: number): string => `${pool}#${device}`;
+export const deviceName = (pool: string, device: number): string => `${pool}#${device}`;
 
-class Index {
+export class Index {
   readonly #ids = new Map<string, Set<string>>();
 
   get(name: string): Iterable<string> {

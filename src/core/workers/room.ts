@@ -1,5 +1,6 @@
 /** Finds the devices on which a worker with a model could be started, and the memory that is free on them. */
 
+import type { LeaseRecord } from '../../model/lease-record.ts';
 import { isCpu } from '../../model/policy.ts';
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import type { PoolDevice } from '../ports/pools.ts';
@@ -8,6 +9,7 @@ import type { BackendEntry } from '../queue/fleet.ts';
 import type { Need } from '../queue/lane.ts';
 import type { PoolEntry } from '../state/pools.ts';
 import type { EngineView } from '../turn.ts';
+import { unusedBytes } from './device-account.ts';
 
 /** A worker on a device, with its backend in the fleet. */
 export interface DeviceWorker {
@@ -46,7 +48,12 @@ export class DeviceRoom {
     return this.#workers;
   }
 
-  /** The free memory, less that of ordered workers that the manager does not report yet. */
+  /** The leases on the device. */
+  get leases(): readonly LeaseRecord[] {
+    return this.#view.state.leases.on(this.pool.report.id, this.device.id);
+  }
+
+  /** The free memory, less that of leases and of ordered workers that the manager does not report yet. */
   get freeBytes(): number {
     this.#sums ??= this.#add();
     return this.#sums.free;
@@ -82,7 +89,8 @@ export class DeviceRoom {
   }
 
   #add(): Sums {
-    const sums = { free: this.device.availableBytes, leaving: 0, idle: 0 };
+    const unused = unusedBytes(this.leases, this.device);
+    const sums = { free: this.device.availableBytes - unused, leaving: 0, idle: 0 };
     for (const worker of this.workers) {
       const { id, record } = worker;
       sums.free -= this.#awaitedBytes(id, record);
@@ -121,7 +129,7 @@ export class Survey {
 
   /** The most free memory of any device at the first call. It can only shrink within a step, so it is an upper bound. */
   get mostFree(): number {
-    this.#mostFree ??= Math.max(0, ...this.#all().map(({ freeBytes }) => freeBytes));
+    this.#mostFree ??= Math.max(0, ...this.all().map(({ freeBytes }) => freeBytes));
     return this.#mostFree;
   }
 
@@ -129,7 +137,7 @@ export class Survey {
   for({ labels, vramBytes }: WorkerNeed): readonly DeviceRoom[] {
     const known = labels ? undefined : this.#found.get(vramBytes);
     if (known) return known;
-    const rooms = this.#all().filter(
+    const rooms = this.all().filter(
       ({ pool, device }) =>
         device.totalBytes >= vramBytes && hasLabels(pool, labels) && this.#isForUse(pool, labels),
     );
@@ -142,7 +150,7 @@ export class Survey {
     return !this.#view.queue.fleet.keepsCpu || !isCpu(report.labels) || isCpu(labels);
   }
 
-  #all(): readonly DeviceRoom[] {
+  all(): readonly DeviceRoom[] {
     this.#rooms ??= this.#findRooms();
     return this.#rooms;
   }

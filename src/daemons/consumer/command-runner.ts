@@ -35,6 +35,8 @@ export interface CommandRunnerParts {
 export class CommandRunner implements Runner {
   readonly #parts: CommandRunnerParts;
   readonly #held = new Set<string>();
+  /** The GPUs of the jobs that are being begun, by token. */
+  readonly #leases = new Map<string, NonNullable<Claimed['lease']>>();
 
   constructor(parts: CommandRunnerParts) {
     this.#parts = parts;
@@ -63,10 +65,20 @@ export class CommandRunner implements Runner {
     await this.#parts.folder.save({ held: [...this.#held] });
   }
 
+  /** What the command of a job finds in its environment: the GPU that it may use. */
+  environmentOf(token: string): Record<string, string> {
+    const lease = this.#leases.get(token);
+    if (!lease) return {};
+    const gpu = String(lease.gpu_index);
+    return { CUDA_VISIBLE_DEVICES: gpu, ORCHD_GPU_INDEX: gpu, ORCHD_GPU_MEMORY_MB: String(lease.memory_mb) };
+  }
+
   async begin(job: Claimed, held: HeldJob): Promise<{ readonly ended: Promise<Ended> }> {
     const { backend, env } = this.#parts;
     const who = this.#who;
+    if (job.lease) this.#leases.set(job.token, job.lease);
     const reply = await this.#offered(offerOf(job, who, backend.info.registry, env.clock.now()));
+    this.#leases.delete(job.token);
     if (!reply) return { ended: Promise.resolve(unknownEnd('nobody can say whether it was begun')) };
     if (reply.is === 'accepted') return { ended: this.#endOf(held, who) };
     if (reply.is === 'refused') {

@@ -1,9 +1,11 @@
 /** `orchd consume`: a consumer that runs a command for each job, and whose successor goes on where it was killed. */
 import { CommandBackend } from '../../backends/local/command/command.ts';
+import type { OfferedCommand } from '../../backends/local/command/options.ts';
 import { type ApiAddress, ConsumerApi, isFinal, isGone } from '../../consumer/api.ts';
 import { ConsumerLoop } from '../../consumer/consumer-loop.ts';
 import { Pauses } from '../../consumer/pauses.ts';
 import type { ResumedJob } from '../../consumer/runner.ts';
+import type { Offer } from '../../core/ports/backend.ts';
 import type { Env } from '../../kit/env/env.ts';
 import { pause } from '../../kit/pause.ts';
 import { Service } from '../../kit/service.ts';
@@ -47,16 +49,20 @@ export class Consume extends Service {
     const { env, folder: path, declared, argv, cwd, onProblem } = this.#options;
     const folder = await StateFolder.open(env, path, declared.pool, declared.name);
     this.#folder = folder;
-    const type = { argv, ...(cwd !== undefined && { cwd }) };
+    const commandOf = ({ token }: Offer): OfferedCommand => ({
+      argv,
+      ...(cwd !== undefined && { cwd }),
+      env: runner.environmentOf(token),
+    });
     const backend = new CommandBackend(env, {
       name: 'consume',
       folder: folder.commands,
       slots: declared.slots,
-      types: Object.fromEntries(declared.types.map((name) => [name, type])),
+      types: Object.fromEntries(declared.types.map((name) => [name, commandOf])),
     });
+    const runner = new CommandRunner({ env, backend, folder, onProblem });
     this.#backend = backend;
     await backend.start();
-    const runner = new CommandRunner({ env, backend, folder, onProblem });
     const jobs = await this.#resumed(folder, runner);
     let consumerId: string | undefined = folder.state.consumerId;
     const loop = new ConsumerLoop({

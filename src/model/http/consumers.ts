@@ -1,6 +1,6 @@
 /** Schemas of the HTTP requests and answers about consumers: processes that ask for work. */
 import { Type } from 'typebox';
-import { AnyObject, answerObject, Instant, requestObject, type Shape } from './shape.ts';
+import { AnyObject, answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
 const NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
@@ -43,6 +43,19 @@ export const ConsumerBody = requestObject({
   ),
   listens: optional(
     Type.Literal('redis', { description: 'It hears of work from the stream that the answer names' }),
+  ),
+  gpu_memory_mb: optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 100_000_000,
+      description: 'Device memory that it needs for each job: it gets a job only with a lease on a GPU',
+    }),
+  ),
+  gpu_pool: optional(
+    Type.String({
+      pattern: NAME,
+      description: 'The pool of its machine; by default the GPUs of the configuration, or those of all pools',
+    }),
   ),
   lease_ttl_ms: optional(
     Type.Integer({
@@ -108,6 +121,18 @@ export const ClaimedJob = answerObject('ClaimedJob', {
   correlation_id: optional(Type.String()),
   traceparent: optional(Type.String()),
   tags: optional(AnyObject),
+  lease: optional(
+    Type.Object(
+      {
+        token: Type.String({ description: 'Names the lease in writes that are made under it' }),
+        fence: Type.Integer(),
+        pool: orNull(Type.String()),
+        gpu_index: Type.Integer(),
+        memory_mb: Type.Integer(),
+      },
+      { description: 'The GPU for the job, where its consumer needs one: held until the attempt has ended' },
+    ),
+  ),
   payload: Type.Unknown(),
 });
 

@@ -12,6 +12,15 @@ export const LeaseBody = requestObject({
   min_memory_mb: optional(
     Type.Integer({ minimum: 0, maximum: 100_000_000, description: 'Device memory that the holder needs' }),
   ),
+  pool: optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description:
+        'Only a GPU of this pool; by default one of the configuration or, where it names none, of any pool',
+    }),
+  ),
+  gpu_index: optional(Type.Integer({ minimum: 0, maximum: 1023, description: 'Only this GPU' })),
   token: optional(
     Type.String({
       pattern: '^[0-9a-f]{64}$',
@@ -53,14 +62,20 @@ const lease = {
   mode: Type.Union([Type.Literal('gpu'), Type.Literal('cpu')], {
     description: '"cpu" if no GPU had enough memory left for the tenant: the holder may use no GPU',
   }),
+  pool: orNull(Type.String({ description: 'The pool of the GPU; null for a GPU of the configuration' })),
   gpu_index: orNull(Type.Integer({ description: 'The GPU that the holder may use; null in mode "cpu"' })),
+  attempt: orNull(
+    Type.String({ description: 'The attempt for which a consumer holds it, and with which it ends' }),
+  ),
   min_memory_mb: Type.Integer({ description: 'Device memory that is reserved for the holder' }),
   fence: Type.Integer({
     description:
       'Higher with every grant of the same device: a resource can refuse a holder with a lower fence than it has seen',
   }),
   granted_at: Instant,
-  expires_at: instant('When the lease ends unless a heartbeat arrives before'),
+  expires_at: orNull(
+    instant('When the lease ends unless a heartbeat arrives before; null for that of an attempt'),
+  ),
 };
 
 export const LeaseView = answerObject('Lease', lease);

@@ -40,6 +40,7 @@ const Gpu = answerObject('PoolGpu', {
   id: Type.Integer(),
   total_vram: Type.Integer({ description: 'Bytes of device memory' }),
   available_vram: Type.Integer({ description: 'Bytes of device memory that a new worker could get now' }),
+  leased_vram: Type.Integer({ description: 'Bytes that leases hold, whether they are used already or not' }),
   status: Type.Union([Type.Literal('ok'), Type.Literal('error')]),
   reason: orNull(Type.String({ description: 'Why the device cannot be used, if its status is "error"' })),
 });

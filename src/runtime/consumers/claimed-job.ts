@@ -1,8 +1,10 @@
 /** A claimed job as its consumer gets it. */
 import type { JobEntry } from '../../core/state/job-entry.ts';
+import { attemptLeaseId } from '../../core/state/leases.ts';
 import type { Timers } from '../../kit/env/env.ts';
 import type { ClaimedJob } from '../../model/http/consumers.ts';
 import type { Shape } from '../../model/http/shape.ts';
+import type { LeaseRecord } from '../../model/lease-record.ts';
 import { uidOf } from '../../model/records.ts';
 import { traceparentOf } from '../../model/trace.ts';
 import type { Bodies } from '../bodies.ts';
@@ -17,10 +19,15 @@ export async function claimedJobText(
   bodies: Bodies,
   now: number,
   timers: Timers,
+  lease: LeaseRecord | undefined,
 ): Promise<string> {
   const { ask, open } = entry;
   const payload = await cappedPayload(await bodies.read(ask.payload), open?.maxTokens, timers);
-  return withMember(JSON.stringify(described(entry, now)), 'payload', payload);
+  return withMember(
+    JSON.stringify({ ...described(entry, now), ...(lease && leaseOf(entry.token, lease)) }),
+    'payload',
+    payload,
+  );
 }
 
 function described({ ask, job, token, deadlineAt }: JobEntry, now: number): Described {
@@ -40,5 +47,21 @@ function described({ ask, job, token, deadlineAt }: JobEntry, now: number): Desc
     ...(correlationId !== undefined && { correlation_id: correlationId }),
     ...(traceparent !== undefined && { traceparent }),
     ...(spec.tags && { tags: { ...spec.tags } }),
+  };
+}
+
+function leaseOf(
+  token: string,
+  { fence, pool, gpuIndex, minMemoryMb }: LeaseRecord,
+): Pick<Described, 'lease'> {
+  if (gpuIndex === undefined) return {};
+  return {
+    lease: {
+      token: attemptLeaseId(token),
+      fence,
+      pool: pool ?? null,
+      gpu_index: gpuIndex,
+      memory_mb: minMemoryMb,
+    },
   };
 }

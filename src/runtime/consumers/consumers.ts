@@ -3,8 +3,10 @@ import type { ConsumerResult } from '../../core/attempts/claims.ts';
 import type { Engine } from '../../core/engine/engine.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
+import { attemptLeaseId } from '../../core/state/leases.ts';
 import { crashpoint } from '../../kit/crashpoint.ts';
 import type { Random, Timers } from '../../kit/env/env.ts';
+import { pause } from '../../kit/pause.ts';
 import { type ConsumerDeclaration, type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
 import { OrchdError, toOrchdError } from '../../model/errors.ts';
 import type {
@@ -34,6 +36,7 @@ import { NOT_READ, outcomeOf, type ReportedResult } from './reported.ts';
 const DEFAULT_TTL_MS = 15_000;
 /** A consumer sends this many heartbeats in the time after which it would fall silent. */
 const HEARTBEATS_PER_TTL = 3;
+const DEVICE_AGAIN_MS = 1000;
 const ID_BYTES = 16;
 const NAME_BYTES = 6;
 
@@ -72,6 +75,8 @@ export class Consumers extends Commands {
       labels: body.labels ?? {},
       paid: body.paid ?? false,
       listens: body.listens,
+      gpuMemoryMb: body.gpu_memory_mb,
+      gpuPool: body.gpu_pool,
       ttlMs: body.lease_ttl_ms ?? DEFAULT_TTL_MS,
     };
     const { token, pool, name, ttlMs } = await this.order({ type: 'consumer', declared });
@@ -91,12 +96,20 @@ export class Consumers extends Commands {
     const first = await this.#claim(consumer, body, body.tokens);
     const isOver = first.attempts.length > 0 || first.isDraining || body.tokens || !body.wait_ms;
     if (isOver) return this.#claimAnswer(consumer, first.attempts, first.isDraining);
+    if (first.lacksDevice) return this.#claimLater(consumer, body);
     const { hints } = this.#parts;
     const waiter = hints.wait(this.#known(consumer).pool, body.max, body.wait_ms ?? 0);
     onDisconnect(() => waiter.stop());
     const tokens = await waiter.tokens;
     const claimed = tokens.length > 0 ? await this.#claim(consumer, body, tokens) : first;
     return this.#claimAnswer(consumer, claimed.attempts, claimed.isDraining);
+  }
+
+  /** No device is free for the jobs that wait: nobody tells when one is, so the consumer is not answered at once. */
+  async #claimLater(consumer: string, body: ClaimBody): Promise<string> {
+    await pause(this.#parts.timers, Math.min(body.wait_ms ?? 0, DEVICE_AGAIN_MS));
+    const { attempts, isDraining } = await this.#claim(consumer, body, undefined);
+    return this.#claimAnswer(consumer, attempts, isDraining);
   }
 
   #claim(consumer: string, { claim, max }: ClaimBody, tokens: readonly string[] | undefined) {
@@ -115,7 +128,8 @@ export class Consumers extends Commands {
     const { bodies, clock, events, timers } = this.#parts;
     const { token } = entry;
     try {
-      const text = await claimedJobText(entry, bodies, clock.now(), timers);
+      const lease = this.engine.state.leases.get(attemptLeaseId(token))?.record;
+      const text = await claimedJobText(entry, bodies, clock.now(), timers, lease);
       if (entry.token === token) events.started(entry);
       return text;
     } catch (thrown) {

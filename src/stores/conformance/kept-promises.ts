@@ -31,7 +31,8 @@ const model = (id: string, aliases: readonly string[]): ModelRegistration => ({
   publicKey: undefined,
 });
 
-const device = { id: 0, totalBytes: 1e9, availableBytes: 1e9, ok: true, reason: undefined };
+const MEMORY = { totalBytes: 1e9, allocatedBytes: 0, availableBytes: 1e9 };
+const device = { id: 0, ...MEMORY, ok: true, reason: undefined };
 
 function reportPool(opened: Opened, version: number): void {
   const report = {

@@ -92,9 +92,8 @@ export class ScriptedPools implements PoolManagers {
       devices: pool.devices.map((totalBytes, device) => ({
         id: device,
         totalBytes,
-        availableBytes: workers
-          .filter((worker) => worker.device === device)
-          .reduce((free, { vramBytes }) => free - vramBytes, totalBytes),
+        allocatedBytes: allocatedOn(workers, device),
+        availableBytes: totalBytes - allocatedOn(workers, device),
         ok: true,
         reason: undefined,
       })),
@@ -183,3 +182,6 @@ export class ScriptedPools implements PoolManagers {
     return executor;
   }
 }
+
+const allocatedOn = (workers: readonly ReportedWorker[], device: number): number =>
+  workers.filter((worker) => worker.device === device).reduce((sum, { vramBytes }) => sum + vramBytes, 0);

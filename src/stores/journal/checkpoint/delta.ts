@@ -3,6 +3,7 @@
  * combines them with the base.
  */
 import type { JobBundle } from '../../../core/ports/store.ts';
+import type { LeaseRecord } from '../../../model/lease-record.ts';
 import { FRESH_JOB } from '../../../model/moves.ts';
 import type {
   AskRecord,
@@ -11,7 +12,6 @@ import type {
   Change,
   FailureRecord,
   JobRecord,
-  LeaseRecord,
   SmallChange,
 } from '../../../model/records.ts';
 import { smallRecordName } from '../../../model/records.ts';
