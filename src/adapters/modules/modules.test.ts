@@ -174,15 +174,20 @@ test('[FANO-10] a module that needs too much memory fails alone', async (t) => {
   const site = moduleSite(t);
   const source =
     'const kept = []; export function scan() { for (;;) kept.push(new Array(1000).fill(kept.length)); }';
+  const buffers = `const kept = [];
+export function* scan() { for (let at = 0; at < 100; at++) kept.push(Buffer.alloc(2 ** 26)); yield { key: 'all', type: 'work' }; }`;
   const limits = `import { getHeapStatistics } from 'node:v8';
 export const scan = () => [{ job_id: 'limit', type: 'work', payload: getHeapStatistics().heap_size_limit }];`;
   await site.start(
     site.file('greedy', source, { memory_mb: 32 }),
     site.file('limited', limits, { memory_mb: 32 }),
+    site.file('buffers', buffers, { memory_mb: 32 }),
   );
-  const { state, last_error, last_error_code } = await site.scanned('greedy');
-  assert.deepEqual([state, last_error], ['failing', 'it ran out of memory (memory_mb)']);
-  assert.equal(last_error_code, 'MODULE_OUT_OF_MEMORY');
+  for (const name of ['greedy', 'buffers']) {
+    const { state, last_error, last_error_code } = await site.scanned(name);
+    assert.deepEqual([state, last_error], ['failing', 'it ran out of memory (memory_mb)'], name);
+    assert.equal(last_error_code, 'MODULE_OUT_OF_MEMORY');
+  }
   await site.scanned('limited');
   const { result } = await site.orchestrator.wait('limit');
   const { of: limitBytes } = result as { of: number };
