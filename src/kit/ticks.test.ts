@@ -55,6 +55,25 @@ test('a local time that summer time leaves out is due after the gap, and one tha
     '2026-10-25T00:30:00.000Z',
     '2026-10-26T01:30:00.000Z',
   ]);
+  const lists = {
+    '15,45 2 * * *': ['01:00', '00:15 00:45'],
+    '0 2,14 * * *': ['01:00 12:00', '00:00 13:00'],
+    '30 1-3 * * *': ['00:30 01:00 01:30', '23:30 00:30 02:30'],
+    '0,30 30 2 * * *': ['01:00', '00:30 00:30'],
+  };
+  for (const [cron, days] of Object.entries(lists))
+    for (const [nth, day] of ['2026-03-29', '2026-10-25'].entries()) {
+      const all = next({ cron, timeZone: 'Europe/Berlin' }, `${day}T00:00:00+02:00`, 5);
+      const end = new Date(at(`${day}T22:00:00Z`)).toISOString();
+      const times = all.filter((tick) => tick < end).map((tick) => tick.slice(11, 16));
+      assert.equal(times.join(' '), days[nth], `${cron} on ${day}`);
+    }
+  const beforeMidnight = { cron: '59 23 * * *', timeZone: 'America/Nuuk' };
+  assert.deepEqual(
+    next(beforeMidnight, '2026-03-28T12:00:00Z', 2),
+    ['2026-03-29T01:00:00.000Z', '2026-03-30T00:59:00.000Z'],
+    'the hour before midnight is left out: the tick is due at midnight',
+  );
   const halfHours = { cron: '*/30 * * * *', timeZone: 'Europe/Berlin' };
   for (const night of ['2026-03-28T23:45:00Z', '2026-10-24T23:45:00Z']) {
     const gaps = next(halfHours, night, 8).map((tick, nth, all) => at(tick) - at(all[nth - 1] ?? tick));
@@ -69,6 +88,8 @@ test('ticks that are made up for are those that were left out, also over a chang
       '15,45 2 * * *',
       '*/20 2 * * *',
       '30 1-3 * * *',
+      '0,30 30 2 * * *',
+      '@daily',
       '*/7 * * * *',
       '0 0 L * *',
     ]) {

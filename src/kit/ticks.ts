@@ -3,9 +3,11 @@
  * milliseconds since 1970, so that they are the same for whoever computes them.
  *
  * A local time that daylight saving leaves out is due at the first instant after the gap; one that it repeats is due the
- * first time only. An expression with `*` or steps in its minutes or hours goes on through both hours.
+ * first time only. An expression with `*` or steps in its minutes or hours goes on through both hours, and what it names
+ * of an hour that is left out is not due.
  */
 import { Cron } from 'croner';
+import { LocalTimes } from './local-times.ts';
 import { isTimeZone } from './window.ts';
 
 export interface TickPattern {
@@ -24,13 +26,16 @@ const RUNS_AT_ONCE = 8;
 export class Ticks {
   readonly #pattern: TickPattern;
   readonly #cron: Cron | undefined;
+  /** Of an expression that names its times: they are looked for on the clock of the zone, and translated. */
+  readonly #local: LocalTimes | undefined;
   readonly #everyMs: number;
 
   /** Throws for a pattern that has a problem, see tickProblem. */
   constructor({ cron, everyMs = 0, timeZone }: TickPattern) {
     this.#pattern = { cron, everyMs, timeZone };
-    this.#cron =
-      cron === undefined ? undefined : new Cron(cron, { timezone: timeZone, mode: '5-or-6-parts' });
+    this.#local = cron !== undefined && namesItsTimes(cron) ? new LocalTimes(timeZone) : undefined;
+    const zone = this.#local ? 'UTC' : timeZone;
+    this.#cron = cron === undefined ? undefined : new Cron(cron, { timezone: zone, mode: '5-or-6-parts' });
     this.#everyMs = everyMs;
   }
 
@@ -41,8 +46,16 @@ export class Ticks {
 
   /** The first tick after an instant; undefined where there is none any more. */
   after(instant: number): number | undefined {
-    if (this.#cron) return this.#cron.nextRun(new Date(instant))?.getTime();
-    return (Math.floor(instant / this.#everyMs) + 1) * this.#everyMs;
+    const cron = this.#cron;
+    const local = this.#local;
+    if (!cron) return (Math.floor(instant / this.#everyMs) + 1) * this.#everyMs;
+    if (!local) return cron.nextRun(new Date(instant))?.getTime();
+    for (let shown = cron.nextRun(new Date(local.shownAt(instant))); shown; shown = cron.nextRun(shown)) {
+      const tick = local.instantOf(shown.getTime());
+      // In an hour that is repeated, the clock shows times again that were due the first time.
+      if (tick > instant) return tick;
+    }
+    return undefined;
   }
 
   /** The last ticks that are after `from` and not after `to`, `atMost` of them, the earliest first. */
@@ -54,13 +67,19 @@ export class Ticks {
   /** Looks back no further than to `from`: each run takes some time to be found. */
   #previous(cron: Cron, from: number, to: number, atMost: number): number[] {
     const found: number[] = [];
-    // Runs of the second of the reference are left out: the first one is the second after `to`.
-    let before = Math.floor(to / 1000) * 1000 + 1000;
-    while (before > from && found.length < atMost) {
-      const runs = cron.previousRuns(Math.min(RUNS_AT_ONCE, atMost - found.length), new Date(before));
+    const local = this.#local;
+    const shown = local ? local.latestBy(to) : to;
+    // Runs of the second of the reference are left out: the first one is the second after it.
+    let before = new Date(Math.floor(shown / 1000) * 1000 + 1000);
+    for (let last = to; last > from && found.length < atMost; ) {
+      const runs = cron.previousRuns(Math.min(RUNS_AT_ONCE, atMost - found.length), before);
       if (runs.length === 0) break;
-      for (const run of runs) found.push(run.getTime());
-      before = found.at(-1) as number;
+      for (const run of runs) {
+        last = local ? local.instantOf(run.getTime()) : run.getTime();
+        // Of an hour that is left out, all runs are due at the same instant.
+        if (last !== found.at(-1)) found.push(last);
+      }
+      before = runs.at(-1) as Date;
     }
     return found;
   }
@@ -69,6 +88,14 @@ export class Ticks {
     const last = Math.floor(to / this.#everyMs) * this.#everyMs;
     return Array.from({ length: atMost }, (_, at) => last - at * this.#everyMs);
   }
+}
+
+/** Whether the expression has neither `*` nor a step in its minutes and hours. */
+function namesItsTimes(cron: string): boolean {
+  const fields = cron.trim().split(/\s+/);
+  const [nickname = ''] = fields;
+  if (fields.length < 5) return nickname.startsWith('@') && !/^@hourly$/i.test(nickname);
+  return !/[*?/]/.test(fields.slice(-5, -3).join());
 }
 
 /** What is wrong with a pattern, as a sentence for the field that it names; undefined where nothing is. */

@@ -30,6 +30,11 @@ export interface Caller {
   readonly bodySize?: BodySize;
   /** Whether a job that nothing here could run is refused, unless it says `wait_for_backend`. */
   readonly mustBeRunnable?: boolean;
+  /**
+   * It is a module: a part of the queue is kept for others, and no waiting job is dropped for its own. What is refused is
+   * not reported job by job: the module proposes it again and again, and counts it.
+   */
+  readonly isModule?: boolean;
   /** The jobs are those of a wait, which always writes its requests in the same way. */
   readonly isWait?: boolean;
 }
@@ -154,6 +159,7 @@ function draft(request: SubmitRequest, caller: Caller, parts: DraftParts): Prepa
     trace: caller.trace,
     forceRetry: request.force_retry ?? false,
     allowedModels: caller.models,
+    isProposal: caller.isModule,
     lease: request.lease,
     unrunnable: unrunnable(request, caller),
     bodyStored: false,

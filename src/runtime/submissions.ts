@@ -149,7 +149,7 @@ export class Submissions {
 
   /** Reports a refused submit to the observer; also called for submits that were refused before they came here. */
   noteRefusal(error: unknown, caller: Caller): void {
-    if (error instanceof OrchdError) this.#parts.observer?.refused?.(error, caller);
+    if (error instanceof OrchdError && !caller.isModule) this.#parts.observer?.refused?.(error, caller);
   }
 
   /** Reports the answer to a submit to the observer. */

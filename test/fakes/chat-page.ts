@@ -13,6 +13,8 @@ export type PageStep =
   | { readonly set: string }
   | { readonly login: true }
   | { readonly error: string }
+  /** Goes to another page. */
+  | { readonly goto: string }
   /** Blocks the page for good. */
   | { readonly spin: true }
   | { readonly end: true };
@@ -143,6 +145,7 @@ const run = `async ({ p, id, isNoisy }) => {
     set: (value, answer) => { answer.textContent = value; },
     login: () => { document.body.append(make('form', { id: 'login', textContent: 'Log in again' })); },
     error: (value) => { main.append(make('p', { className: p + 'error', textContent: value })); },
+    goto: (value) => { location.href = value; },
     spin: () => { for (;;); },
     end: () => {},
   };

@@ -79,7 +79,7 @@ export function nested<T extends object>(
 
 /** The fields of an ask are taken too, for entries that are made without an engine. */
 const KNOWN: ReadonlySet<string> = new Set(
-  'id tenant submittedBy spec payload payloadBytes modelRef contextTokens tokens maxOutput messages images unboundedBy route hash correlationId forceRetry allowedModels lease unrunnable bodyStored known ends session n v createdAt ancestors'.split(
+  'id tenant submittedBy spec payload payloadBytes modelRef contextTokens tokens maxOutput messages images unboundedBy route hash correlationId forceRetry allowedModels isProposal lease unrunnable bodyStored known ends session n v createdAt ancestors'.split(
     ' ',
   ),
 );

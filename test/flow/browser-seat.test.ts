@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync } from 'node:fs';
 import { test } from 'node:test';
+import { SELECTORS } from '../fakes/chat-page.ts';
 import { BrowserSeat, chromiumPids } from './browser-seat-kit.ts';
 import { until } from './cli-process.ts';
 import type { WorkerEvent } from './worker-kit.ts';
@@ -149,6 +150,26 @@ test('a page whose selectors no longer match is reported with the selector and t
     );
   const local = (await (await seat.ask({ prompt: 'Hello', thread_id: '/c/0' })).rest()).at(-1)?.data;
   assert.match(local.message, elsewhere.message);
+});
+
+test('a page that changes after the prompt was sent leaves its outcome unknown, and nothing else is taken for the answer', async (t) => {
+  const seat = await BrowserSeat.open(t, { load_timeout_ms: 4000 });
+  const { chat } = seat;
+  const redirected = await seat.ask('Redirect');
+  await chat.sent(1);
+  chat.step({ add: 'Half of an answer' });
+  await redirected.until('token');
+  chat.step({ goto: `${chat.origin.replace('127.0.0.1', 'localhost')}/c/0` });
+  const elsewhere = (await redirected.rest()).at(-1)?.data;
+  assert.deepEqual([elsewhere.code, elsewhere.retriable], ['UNKNOWN_OUTCOME', false]);
+  assert.match(elsewhere.message, /another origin than the seat \(page http:\/\/localhost/);
+
+  seat.follow({ selectors: { ...SELECTORS, answer: '.reply' } });
+  const unread = await seat.askAndAnswer('Answer', 'Nobody finds this.');
+  const { code, retriable, message } = unread.at(-1)?.data ?? {};
+  assert.deepEqual([code, retriable], ['UNKNOWN_OUTCOME', false]);
+  assert.match(message, /"selectors.answer" \(\.reply\) matches nothing.*the prompt was sent$/);
+  assert.deepEqual(chat.prompts, ['Redirect', 'Answer']);
 });
 
 test('a Chromium that dies is started again; only a prompt that was not sent may be tried again', async (t) => {

@@ -1,5 +1,7 @@
 /** Schedules with a clock that the test moves: each tick once, whatever is restarted, and the rules for what was missed. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { ConfiguredSchedules } from '../../src/adapters/schedules/configured-schedules.ts';
 import { ScheduleTicker } from '../../src/adapters/schedules/schedule-ticker.ts';
@@ -11,6 +13,7 @@ import { tickJobId } from '../../src/model/schedule.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { HandClock } from '../fakes/hand-clock.ts';
 import { httpBrain } from '../fakes/http-brain.ts';
+import { jsonLines, orchd } from './cli-process.ts';
 import { LASTING, onStores, refusalOf, start, startInline, tempFolder, turns } from './flow-kit.ts';
 
 const ME = { tenant: DEFAULT_TENANT, by: 'me', source: 'api' } as const;
@@ -289,4 +292,34 @@ test('schedules over HTTP: set, shown, listed in pages, deleted; bad ones are re
   assert.equal((await ask('DELETE', '/v2/schedules/a')).status, 204);
   assert.equal((await ask('DELETE', '/v2/schedules/a')).status, 404);
   assert.equal((await ask('GET', '/v2/schedules/a')).body.error.code, 'NOT_FOUND');
+});
+
+test('`orchd schedules` sets, shows, lists and deletes schedules, and says what is wrong with one', async (t) => {
+  const brain = await httpBrain({ data: 'memory' });
+  t.after(() => brain.stop());
+  const here = (...words: string[]) => orchd(['schedules', ...words, '--url', brain.url]);
+  const file = join(dirname(tempFolder(t)), 'schedule.yaml');
+  assert.match((await here()).err, /no schedules/);
+  writeFileSync(
+    file,
+    'cron: "30 2 * * *"\ntime_zone: Europe/Berlin\njob: {prompt: Hello, wait_for_backend: true}\n',
+  );
+  const { code, out } = await here('set', 'nightly', file);
+  assert.equal(code, 0);
+  assert.match(out, /^nightly\n +when +30 2 \* \* \* \(Europe\/Berlin\); overlap skip, catch-up last\n/);
+  assert.match(
+    (await here()).out,
+    /^nightly +30 2 \* \* \* \(Europe\/Berlin\) +\d{4}-\S+ \d\d:30:00 +0 +0 +0 +-$/m,
+  );
+  const [listed] = jsonLines((await here('--json')).out);
+  assert.deepEqual(listed, jsonLines((await here('show', 'nightly', '--json')).out)[0]);
+  writeFileSync(file, 'cron: "0 0 30 2 *"\njob: {prompt: Hello}\n');
+  const wrong = await here('set', 'nightly', file);
+  assert.notEqual(wrong.code, 0);
+  assert.match(wrong.err, /"0 0 30 2 \*" is never due after now/);
+  assert.deepEqual(jsonLines((await here('--json')).out), [listed], 'and nothing has changed');
+  assert.equal((await here('delete', 'nightly')).code, 0);
+  const gone = await here('delete', 'nightly');
+  assert.notEqual(gone.code, 0);
+  assert.match(gone.err, /there is no schedule "nightly"/);
 });

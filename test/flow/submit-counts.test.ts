@@ -73,3 +73,15 @@ test('a brain that has stopped counts what it refuses', async (t) => {
   );
   assert.deepEqual([...brain.tally.rejected], [['SHUTTING_DOWN', 3]]);
 });
+
+test('what modules are refused is not reported job by job: they propose it again and again, and count it', async (t) => {
+  const module = ({ orchestrator }: Brain): Submits => {
+    const caller = { principal: 'module/m', isModule: true };
+    return {
+      one: (request) => orchestrator.submit(request, caller).catch(refused),
+      many: (requests) => orchestrator.submitMany(requests, caller),
+    };
+  };
+  const { accepted, duplicate, ...refusals } = await countsOf(t, module);
+  assert.deepEqual([accepted, duplicate, refusals], [4, 2, {}]);
+});

@@ -109,7 +109,7 @@ export class ModuleProcess {
     else cancel();
     if (this.#killed) return this.#killed.why;
     if (exit === 'ok') return undefined;
-    if (/heap out of memory/.test(this.#tail))
+    if (/out of memory|Array buffer allocation failed/.test(this.#tail))
       return new OrchdError('MODULE_OUT_OF_MEMORY', 'it ran out of memory (memory_mb)');
     const said = this.#tail.trim().split('\n').at(-1)?.slice(0, MAX_MESSAGE_CHARS);
     return new OrchdError('MODULE_FAILED', said ? `${exit}: ${said}` : exit);

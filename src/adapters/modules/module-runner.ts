@@ -134,6 +134,13 @@ export class ModuleRunner extends Service {
       // Reported once in a row; what the module said itself is shown to callers only, not logged.
       if (this.#failures === 1) logger.warn('a scan of a module failed', { actor: this.name });
     }
+    // One line for a scan: what is refused is proposed, and refused, again and again.
+    if (counts.refused > 0)
+      logger.info('proposals of a module were refused', {
+        actor: this.name,
+        count: counts.refused,
+        error_code: problem?.code,
+      });
     observer.scanned(this.name, failure === undefined ? (isWaiting ? 'waiting' : 'ok') : 'failed', counts);
   }
 }

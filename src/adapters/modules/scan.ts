@@ -51,7 +51,7 @@ export class Scan {
     this.#parts = parts;
     this.#settings = settings;
     const principal = principalOf(settings.name);
-    this.#caller = { principal, submittedBy: principal, mustBeRunnable: true };
+    this.#caller = { principal, submittedBy: principal, mustBeRunnable: true, isModule: true };
   }
 
   async run(signal: AbortSignal): Promise<ScanResult> {

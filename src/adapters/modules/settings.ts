@@ -10,6 +10,15 @@ const HOST = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './host-main.ts' : './host-main.js', import.meta.url),
 );
 
+/** What a Node process needs beside the heap of V8: code, stacks, buffers of streams. */
+const BESIDE_HEAP_MB = 1024;
+
+/**
+ * Limits the data of the process too: buffers and memory of native libraries are not in the heap. What the module starts
+ * has the same limit.
+ */
+const LIMITED = ['/bin/sh', '-c', 'ulimit -d "$1" 2>/dev/null; shift; exec "$@"', 'sh'];
+
 export interface ModuleSettings {
   readonly name: string;
   /** A file is run by our host program, which speaks over descriptor 3; a command speaks over its standard output. */
@@ -56,7 +65,8 @@ function settingsOf(config: ResolvedConfig['modules'][number], field: string): M
   if (file === undefined)
     return { ...common, kind: 'command', scanArgv: argv ?? [], handleArgv, cwd: resolve(cwd ?? '.') };
   const path = resolve(file);
-  const host = [process.execPath, `--max-old-space-size=${memory_mb}`, HOST];
+  const limitKb = String((memory_mb + BESIDE_HEAP_MB) * 1024);
+  const host = [...LIMITED, limitKb, process.execPath, `--max-old-space-size=${memory_mb}`, HOST];
   return {
     ...common,
     kind: 'file',

@@ -27,6 +27,19 @@ describe('reject', () => {
     kit.submit('c', { payloadBytes: 40 });
   });
 
+  test('modules leave a tenth of the queue to others, in jobs and in bytes, and drop nothing', () => {
+    for (const queuePolicy of ['reject', 'drop-lru'] as const) {
+      const kit = new EngineKit({ queueCapacity: 20, queueBytes: 100, queuePolicy });
+      const propose = (id: string, payloadBytes = 0) => kit.submit(id, { isProposal: true, payloadBytes });
+      kit.submit('a', { payloadBytes: 50 });
+      assert.throws(() => propose('large', 41), FULL);
+      for (let n = 1; n < 18; n++) propose(`p${n}`);
+      assert.throws(() => propose('p18'), FULL);
+      for (const id of ['b', 'c']) kit.submit(id, { priority: 'interactive', payloadBytes: 20 });
+      assert.equal(kit.state('a'), 'queued', queuePolicy);
+    }
+  });
+
   test('a refusal carries the time to retry and the policy', () => {
     const kit = new EngineKit({ queueCapacity: 1 });
     kit.submit('a');

@@ -1,7 +1,8 @@
 /**
  * The capacity of the queue, in jobs and in bytes. It is checked only here, when a new job is admitted: retries and
  * redrives of admitted jobs are never refused. A tenant other than the default has a share of it, and never displaces
- * waiting jobs, which may be those of another tenant.
+ * waiting jobs, which may be those of another tenant. Modules, which find as much work as there is, leave a tenth of it
+ * to others, and displace nothing either.
  */
 
 import { errorInfo, OrchdError } from '../../model/errors.ts';
@@ -14,11 +15,13 @@ import type { Submission } from './submission.ts';
 
 /** The retry time of a refusal while no start rate has been measured. */
 const OVER_CAPACITY_RETRY_MS = 1000;
+const SHARE_OF_MODULES = 0.9;
 
 /** If the queue is full, drops waiting jobs where its policy allows it and that is enough, else throws QUEUE_FULL. */
 export function makeRoom(turn: Turn, submission: Submission): void {
-  const { payloadBytes: bytes, tenant } = submission;
+  const { payloadBytes: bytes, tenant, isProposal } = submission;
   checkShare(turn, tenant, bytes);
+  if (isProposal) return checkProposal(turn, bytes);
   if (!overCapacity(turn, bytes, 0, 0)) return;
   // Decide before dropping anything: a refusal must leave no change.
   const classes = tenant === DEFAULT_TENANT ? droppable(turn, submission.spec.priority) : [];
@@ -27,6 +30,18 @@ export function makeRoom(turn: Turn, submission: Submission): void {
   const freed = classes.reduce((sum, jobClass) => sum + waiting[jobClass].bytes, 0);
   if (overCapacity(turn, bytes, jobs, freed)) throw queueFull(turn);
   while (overCapacity(turn, bytes, 0, 0)) drop(turn, oldestWaiting(turn, classes) as JobEntry);
+}
+
+function checkProposal(turn: Turn, bytes: number): void {
+  const { queueCapacity, queueBytes } = turn.settings;
+  const { counts, queuedBytes } = turn.state;
+  const mostJobs = Math.ceil(queueCapacity * SHARE_OF_MODULES);
+  if (counts.queued < mostJobs && queuedBytes + bytes <= queueBytes * SHARE_OF_MODULES) return;
+  throw new OrchdError(
+    'QUEUE_FULL',
+    'the rest of the queue is kept for others than modules',
+    retryAdvice(turn),
+  );
 }
 
 function checkShare(turn: Turn, tenant: string, bytes: number): void {

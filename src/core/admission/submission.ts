@@ -8,6 +8,8 @@ export interface Submission extends NewJob {
   readonly allowedModels?: readonly string[] | undefined;
   /** The lease that the job is submitted under; it is checked and not stored. */
   readonly lease?: LeaseProof | undefined;
+  /** It is a proposal of a module, which makes room for nobody and leaves room to others; it is checked and not stored. */
+  readonly isProposal?: boolean | undefined;
   /** How the jobs of `after` that are no longer in memory have ended. */
   readonly ends?: KnownEnds | undefined;
 }

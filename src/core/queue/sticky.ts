@@ -3,7 +3,7 @@
  *
  * K1  A job is here or in a lane or at a gate, never in two of them.
  * K2  Every job here leaves by one of three ways: its backend takes it, its time is over, or its backend cannot be used
- *     any more. The last two send it to its lane, from where it goes to any backend.
+ *     any more, or not before its time is over. The last two send it to its lane, from where it goes to any backend.
  * K3  `#ready` has exactly the lists whose backend is free.
  */
 import { IndexedHeap } from '../../kit/indexed-heap.ts';
@@ -53,6 +53,13 @@ export class StickyList {
   constructor(backend: BackendEntry) {
     this.backend = backend;
   }
+
+  /** The jobs that cannot start on the backend within their time. */
+  lost(): readonly StickyWait[] {
+    const waits = this.jobs.items();
+    if (this.isGone || !isUsable(this.backend)) return [...waits];
+    return waits.filter(({ until }) => until < this.backend.blockedUntil);
+  }
 }
 
 /** The backend is there and takes jobs, now or after a while. */
@@ -65,7 +72,7 @@ export class StickyLists {
   readonly #timers = new IndexedHeap<StickyWait>((a, b) => a.until < b.until, TIMER_POSITION);
   /** Lists whose backend is free. */
   readonly #ready = new Set<StickyList>();
-  /** Lists whose backend may not be usable any more. */
+  /** Lists whose backend may not be usable any more, or not for a while. */
   readonly #lost = new Set<StickyList>();
   /**
    * The instant at which a job first waited here, for its present try: coming back does not start its time anew, nor does
@@ -143,7 +150,7 @@ export class StickyLists {
       this.#ready.delete(list);
       list.heldAt = undefined;
     }
-    if (!isUsable(backend)) this.#lost.add(list);
+    if (!isUsable(backend) || backend.blockedUntil > 0) this.#lost.add(list);
   }
 
   /** A backend was removed for good; another one may get its name. */
@@ -186,13 +193,13 @@ export class StickyLists {
   *release(now: number, most: number): Generator<JobEntry> {
     let count = 0;
     for (const list of this.#lost) {
-      if (!list.isGone && isUsable(list.backend)) this.#lost.delete(list);
-      else
-        for (let wait = list.jobs.peek(); wait && count < most; wait = list.jobs.peek()) {
-          this.leave(wait.entry);
-          count++;
-          yield wait.entry;
-        }
+      const lost = list.lost();
+      for (const { entry } of lost.slice(0, most - count)) {
+        this.leave(entry);
+        count++;
+        yield entry;
+      }
+      if (lost.length === 0 || count < most) this.#lost.delete(list);
     }
     for (
       let wait = this.#timers.peek();

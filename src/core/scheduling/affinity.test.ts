@@ -14,6 +14,8 @@ import type { EngineSettings } from '../settings.ts';
 import { explain } from './explain.ts';
 
 const SERVICE_MS = 1000;
+/** The price of moving, with the settings of the kit. */
+const PRICE_MS = 10 * SERVICE_MS;
 
 const threadOn = (backend: string) => ({ id: `${backend}/thread`, messages: 2, hash: 'h' });
 
@@ -87,6 +89,23 @@ describe('[FANO-7] a turn whose seat is busy', () => {
     );
     assert.ok(sticky.length >= 9 && sticky.length <= 10, `${sticky.length} wait`);
     assert.equal(seatOf(kit, `d${sticky.length}`), 'b');
+  });
+
+  test('goes anywhere at once when its seat begins to rest for longer than that', () => {
+    for (const [restMs, seat] of [
+      [PRICE_MS, undefined],
+      [PRICE_MS + 1, 'b'],
+    ] as const) {
+      const kit = waiting();
+      kit.engine.queue.fleet.block('a', kit.now + restMs);
+      kit.step({ type: 'tick' });
+      assert.equal(seatOf(kit, 's2'), seat, `${restMs} ms`);
+    }
+    const resting = waiting();
+    resting.cancel('s2');
+    resting.engine.queue.fleet.block('a', resting.now + PRICE_MS + 1);
+    resting.submit('s3', { session_id: 's' });
+    assert.equal(seatOf(resting, 's3'), 'b', 'a later turn does not begin to wait');
   });
 
   test('does not wait without a thread there, without a price, and without the preference', () => {
@@ -190,6 +209,25 @@ describe('[FANO-7] a turn whose seat is busy', () => {
     kit.end('other', SUCCESS);
     assert.equal(kit.state('s2'), 'cancelled');
   });
+});
+
+test('[FANO-7] of the free workers with a cache, the one that has heard the longest part comes first', () => {
+  const kit = new EngineKit();
+  kit.backend('long');
+  const turn = (id: string, messages: number): void => {
+    kit.submit(id, { session_id: 's', messages });
+    kit.accept(id);
+  };
+  turn('s1', 5);
+  kit.end('s1', SUCCESS);
+  kit.submit('other');
+  kit.backend('short');
+  turn('s2', 3);
+  assert.equal(seatOf(kit, 's2'), 'short', 'a cache is not waited for');
+  kit.end('other', SUCCESS);
+  kit.end('s2', SUCCESS);
+  turn('s3', 5);
+  assert.equal(seatOf(kit, 's3'), 'long');
 });
 
 describe('[FANO-7] who is next on a seat', () => {

@@ -1,7 +1,7 @@
 /**
  * One request on a chat page: opens the conversation, types the prompt, sends it once, and reads the answer as it grows.
  *
- * P1  The prompt is typed and sent only on a page with the origin of the seat.
+ * P1  The prompt is typed and sent, and its answer read, only on a page with the origin of the seat.
  * P2  `isSent` is set before the send button is pressed: from then on the prompt is never sent again, and whatever
  *     prevents the answer from being read makes the outcome unknown, unless the page itself reports a failure.
  */
@@ -97,6 +97,7 @@ export class PageTurn {
     for (;;) {
       const view = await this.#look();
       if (view.hasLogin) throw new LoginShown();
+      this.#assertOrigin();
       if (view.errors > this.#before.errors)
         throw new OrchdError('EXECUTION_FAILED', `the page reports an error: ${view.errorText}`, {
           retriable: false,
