@@ -1,6 +1,6 @@
 /** Workers on a GPU that a fake nvidia-smi pretends: the memory that they have, and an engine that cannot use the GPU. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { writeTinyModel } from '../fakes/gguf.ts';
@@ -110,17 +110,17 @@ test('workers and leases share one GPU: neither gets memory that the other has',
   const held = await lease(6000);
   assert.deepEqual(held.place, ['box', 0, 'gpu']);
   const [gpu] = (await client.ask('GET', '/v2/pools')).body.pools[0].gpus;
-  assert.deepEqual([gpu.leased_vram, gpu.available_vram], [6000 * MIB, (TOTAL - OTHERS) * MIB]);
+  assert.deepEqual([gpu.leased_vram, gpu.available_vram], [6000 * MIB, (TOTAL_MIB - OTHERS_MIB) * MIB]);
   await client.register('takes-4000', { model_ref: 'openai:takes-4000', vram_bytes: 4000 * MIB });
   const job = await client.submit({ model: 'takes-4000', prompt: 'Hello' });
   // What its holder uses is counted once: if it were counted twice, not even the lease would fit.
-  writeFileSync(join(folder, 'servers', 'holder'), '2147483646, 6000\n');
+  writeFileSync(join(serversOf(folder), 'holder'), '2147483646, 6000\n');
   await site.pool.caller.until(({ gpus: [each] }) => each?.available_vram === 3000 * MIB);
   assert.deepEqual((await lease(3001)).place, [null, null, 'cpu']);
   const second = await lease(3000);
   assert.deepEqual(second.place, ['box', 0, 'gpu']);
   assert.equal((await client.job(job)).state, 'queued');
-  writeFileSync(join(folder, 'servers', 'holder'), '');
+  writeFileSync(join(serversOf(folder), 'holder'), '');
   for (const { token } of [held, second])
     assert.equal((await client.ask('POST', `/leases/${token}/release`, {})).status, 200);
   await client.becomes(job, 'succeeded');
