@@ -8,24 +8,14 @@ import type { KillAnswer } from '../core/attempts/reports.ts';
 import { waitStateOf } from '../core/attempts/waiting.ts';
 import { due, dueFor, type Effect, type EffectKind } from '../core/engine/due.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import type {
-  Backend,
-  ExecutionEvent,
-  KillHow,
-  KillReply,
-  OfferedConversation,
-  OfferReply,
-  Waited,
-} from '../core/ports/backend.ts';
+import type { Backend, ExecutionEvent, KillHow, KillReply, OfferReply } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import { commanderOf } from '../core/state/state.ts';
 import { crashpoint } from '../kit/crashpoint.ts';
 import type { Env } from '../kit/env/env.ts';
-import type { Body } from '../model/body.ts';
 import { type ErrorInfo, errorInfo, OrchdError } from '../model/errors.ts';
-import type { AskRecord, AttemptRecord, Change } from '../model/records.ts';
+import type { AttemptRecord, Change } from '../model/records.ts';
 import type { SessionThread } from '../model/session-record.ts';
-import type { RefusedChild, WaitRecord } from '../model/waiting.ts';
 import type { Commander } from '../model/worker-wire.ts';
 import { Acknowledgements } from './acknowledgements.ts';
 import type { BackendDirectory } from './backend-directory.ts';
@@ -37,6 +27,7 @@ import type { EffectRunner, RepeatedEffect } from './effect-runner.ts';
 import { EventReaders } from './event-readers.ts';
 import { Inspector, remembers } from './inspector.ts';
 import type { Loop } from './loop.ts';
+import { type OfferedTexts, offeredAsk, readWait } from './offered.ts';
 import type { Outcomes } from './outcomes.ts';
 import { Reconciliation } from './reconciliation.ts';
 
@@ -374,33 +365,3 @@ export class Effects {
 const isCapped = ({ open }: JobEntry): boolean => open?.maxTokens !== undefined;
 
 function ignore(): void {}
-
-interface OfferedTexts {
-  readonly payloadText: string;
-  readonly waited?: Waited | undefined;
-  readonly conversation?: OfferedConversation | undefined;
-}
-
-/** What the job goes on with after a wait. */
-async function readWait(
-  { state: _, answer, refused, ...rest }: WaitRecord,
-  state: Body | undefined,
-  bodies: Bodies,
-): Promise<Waited> {
-  if (state === undefined) throw new OrchdError('STORE_CORRUPT', 'what the job goes on with is missing');
-  const { seals } = bodies;
-  const opened = (child: RefusedChild) => seals.openError(child.error).then((error) => ({ ...child, error }));
-  return {
-    ...rest,
-    stateText: await bodies.read(state),
-    ...(answer !== undefined && { answer: await seals.open(answer) }),
-    ...(refused && { refused: await Promise.all(refused.map(opened)) }),
-  };
-}
-
-/** The ask of a job as its backend gets it: for the model that its route has chosen. */
-function offeredAsk({ ask, job: { place } }: JobEntry): AskRecord {
-  if (!place) return ask;
-  const { model, modelRef, contextTokens } = place;
-  return { ...ask, spec: { ...ask.spec, model }, modelRef, contextTokens };
-}
