@@ -16,6 +16,8 @@ export const OTHER_VARIABLES: readonly string[] = [
   'ORCHD_DATA', // data folder
   'ORCHD_GATEWAY_LAUNCH', // marks the process of a gateway that `orchd up` has started
   'ORCHD_GATEWAY_TOKEN', // token that callers of a gateway send
+  'ORCHD_GPU_INDEX', // the GPU lent to a job of `orchd consume`, for its command
+  'ORCHD_GPU_MEMORY_MB', // the memory of that GPU lent to it
   'ORCHD_GRACE', // how long a consumer may take to finish
   'ORCHD_MODEL', // the model of a worker pool, for its processes
   'ORCHD_POOL', // pool of a consumer
