@@ -2,8 +2,13 @@
 import type { PlantedBug } from './catchers.ts';
 
 const PROCESS_ENDS = `export function processEnds(turn: EngineTurn): void {
-  for (const end of turn.takeEnds()) {
-    if (end.is === 'waits') {
+  for (let ends = turn.takeEnds(); ends.length > 0; ends = turn.takeEnds())
+    for (const end of ends) processEnd(turn, end);
+}
+
+function processEnd(turn: EngineTurn, end: EndFact): void {
+  switch (end.is) {
+    case 'waits': {
       if (end.entry.job.wait?.budget) limitTree(turn, end.entry);
       const admitted = admitChildren(turn, end.entry, end.children);
 `;
@@ -16,8 +21,13 @@ export function processEnds(turn: EngineTurn): void {
     late.splice(late.indexOf(each), 1);
     admitChildren(turn, each.end.entry, each.end.children);
   }
-  for (const end of turn.takeEnds()) {
-    if (end.is === 'waits') {
+  for (let ends = turn.takeEnds(); ends.length > 0; ends = turn.takeEnds())
+    for (const end of ends) processEnd(turn, end);
+}
+
+function processEnd(turn: EngineTurn, end: EndFact): void {
+  switch (end.is) {
+    case 'waits': {
       late.push({ turn, end: end as never });
       const admitted: never[] = [];
 `;
