@@ -2,6 +2,7 @@
  * `npm test [part of a path …]`: every test of the repository, units several to a process (test-batches.ts), each other
  * file in a process of its own.
  * `npm run test:fast`: only the fast tier, see isFast.
+ * `--again`: a file that has failed is run once more, with nothing beside it, and has passed if it passes then.
  */
 import { spawn } from 'node:child_process';
 import { globSync, mkdtempSync, rmSync } from 'node:fs';
@@ -88,7 +89,14 @@ async function sharedServer(files: readonly string[]): Promise<OwnServer | undef
   }
 }
 
-async function runTests(files: readonly string[]): Promise<void> {
+interface Run {
+  readonly concurrency: number;
+  /** Where the entries of batches are written. */
+  readonly folder: string;
+  readonly signal: AbortSignal;
+}
+
+async function runTests(files: readonly string[], isRepeated: boolean): Promise<void> {
   const server = await sharedServer(files);
   if (server) process.env[GIVEN] = server.url;
   // In memory, where a sync costs nothing: whoever cuts the power makes a disk of its own.
@@ -103,35 +111,58 @@ async function runTests(files: readonly string[]): Promise<void> {
   process.env['NODE_OPTIONS'] = `${process.env['NODE_OPTIONS'] ?? ''} --import=${checkAnswers}`;
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+  const run = { concurrency: CONCURRENCY, folder: join(temporary, 'batches'), signal: interrupted.signal };
+  let failed = await runOnce(files, run);
+  if (isRepeated && failed.length > 0 && !interrupted.signal.aborted) failed = await runAgain(failed, run);
+  if (failed.length > 0 || interrupted.signal.aborted) process.exitCode = 1;
+  await server?.stop();
+  // Processes of an interrupted run may still write into it.
+  rmSync(temporary, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+}
+
+/** Each file alone, one after the other. Returns the files that have failed a second time. */
+async function runAgain(files: readonly string[], run: Run): Promise<string[]> {
+  console.log(`\nFailed, and run once more with nothing beside it:\n${lines(files)}`);
+  const folder = `${run.folder}-again`;
+  const failed = await runOnce(files, { ...run, concurrency: 1, folder });
+  const passed = files.filter((path) => !failed.includes(path));
+  if (passed.length > 0)
+    console.log(`\nHas failed beside others and passed alone; it or orchd has a fault:\n${lines(passed)}`);
+  return failed;
+}
+
+const lines = (paths: readonly string[]): string => paths.map((path) => `  ${path}`).join('\n');
+
+/** Returns the files in which something has failed: of a batch of units all files. */
+async function runOnce(files: readonly string[], { concurrency, folder, signal }: Run): Promise<string[]> {
   const isUnit = (path: string): boolean => path.startsWith('src/') && isFast(path);
-  const { alone, batches } = batchesOf(root, files, isUnit, join(temporary, 'batches'));
+  const { alone, batches } = batchesOf(root, files, isUnit, folder);
   const results = run({
     files: [...batches.map(({ entry }) => entry), ...alone.map((path) => join(root, path))],
     cwd: root,
-    concurrency: CONCURRENCY,
+    concurrency,
     timeout: TEST_TIMEOUT_MS,
     execArgv: ['--import', join(root, 'test', 'exit-watchdog.ts')],
-    signal: interrupted.signal,
+    signal,
   });
-  const batchOf = new Map(batches.map(({ entry, paths }) => [entry, paths]));
-  results.on('test:fail', ({ name }) => {
-    process.exitCode = 1;
+  const pathsOf = new Map(batches.map(({ entry, paths }) => [entry, paths]));
+  const failed = new Set<string>();
+  results.on('test:fail', ({ name, file = name }) => {
+    for (const path of pathsOf.get(file) ?? [relative(root, file)]) failed.add(path);
     // The process as a whole has failed, such as one that does not end.
-    const paths = batchOf.get(name);
+    const paths = pathsOf.get(name);
     if (paths) console.error(`${basename(name)} has run ${paths.join(' ')}`);
   });
   const times: FileTime[] = [];
   results.on('test:summary', ({ file, duration_ms: ms }) => {
-    if (file !== undefined && !batchOf.has(file)) times.push({ path: relative(root, file), ms });
+    if (file !== undefined && !pathsOf.has(file)) times.push({ path: relative(root, file), ms });
   });
   results.on('test:complete', ({ file, name, details: { type, duration_ms: ms } }) => {
-    if (file !== undefined && batchOf.has(file) && type === 'suite') times.push({ path: name, ms });
+    if (file !== undefined && pathsOf.has(file) && type === 'suite') times.push({ path: name, ms });
   });
   await pipeline(results, new spec(), process.stdout, { end: false });
   if (files.length > SLOWEST_SHOWN) showSlowest(times);
-  if (interrupted.signal.aborted) process.exitCode = 1;
-  await server?.stop();
-  rmSync(temporary, { recursive: true, force: true });
+  return [...failed];
 }
 
 interface FileTime {
@@ -163,7 +194,7 @@ function runUnderLocalNode(): void {
 }
 
 const { values, positionals: filters } = parseArgs({
-  options: { fast: { type: 'boolean', default: false } },
+  options: { fast: { type: 'boolean', default: false }, again: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 const files = testFiles(filters, values.fast);
@@ -173,5 +204,5 @@ if (files.length === 0) {
 } else if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
   runUnderLocalNode();
 } else {
-  await runTests(files);
+  await runTests(files, values.again);
 }
