@@ -82,6 +82,15 @@ class Ledger {
     return this.#lines(this.path).includes(`end ${JSON.stringify(id)}`);
   }
 
+  /** The lines about these jobs, and those that name no job. */
+  about(ids: readonly string[]): string {
+    const names = ['""', ...ids.map((id) => JSON.stringify(id))];
+    const lines = this.#lines(this.path).filter(
+      (line) => names.some((name) => line.includes(name)) || !line.includes('"'),
+    );
+    return lines.join('\n');
+  }
+
   get acknowledged(): number {
     return this.#lines(this.acks).length;
   }
@@ -121,7 +130,7 @@ async function checkEnds(folder: string, ledger: Ledger): Promise<void> {
   const wrong = ends.filter(
     ([id, state]) => state !== 'dead' && !(state === 'succeeded' && ledger.isDone(id)),
   );
-  assert.deepEqual(wrong, []);
+  assert.deepEqual(wrong, [], `${JSON.stringify(wrong)}\n${ledger.about(wrong.map(([id]) => id))}`);
   const succeeded = ends.filter(([, state]) => state === 'succeeded').length;
   console.log(`# ${succeeded} succeeded, ${ends.length - succeeded} with an outcome that nobody knows`);
   assert.ok(succeeded > 0);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EngineKit, SETTINGS, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import type { ConsumerDeclaration } from '../../model/consumer-record.ts';
-import { OrchdError } from '../../model/errors.ts';
+import { errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Mode } from '../../model/governance.ts';
 import type { EngineEvent, ValueOf } from '../engine/areas.ts';
 import { due } from '../engine/due.ts';
@@ -230,6 +230,56 @@ test('a held job of unknown outcome goes on with the consumer that was only sile
   assert.deepEqual(kit.held('ann', ['a:1']), { lost: [], stop: [] });
   assert.equal(kit.state('a'), 'running');
   assert.equal(kit.report('ann', 'a:1'), true);
+});
+
+const UNKNOWN = {
+  ok: 'unknown',
+  finding: { is: 'forgotten', isGone: true, error: errorInfo('UNKNOWN_OUTCOME', 'nobody has seen its end') },
+} as const;
+
+test('what a consumer cannot say about is tried again where that is free', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a');
+  kit.claim('ann');
+  assert.equal(kit.report('ann', 'a:1', UNKNOWN), true);
+  kit.pass(5000);
+  assert.deepEqual([kit.job('a').job.tries, kit.claim('ann')], [1, ['a']]);
+  assert.equal(kit.job('a').past?.[0]?.error?.message, 'nobody has seen its end');
+});
+
+test('what a consumer cannot say about is held where the job says so: it takes no slot, and nobody takes it for one that has not run', () => {
+  const kit = consumerKit();
+  kit.register('ann', { slots: 1 });
+  for (const id of ['a', 'b']) kit.submit(id, { on_unknown: 'hold' });
+  kit.claim('ann');
+  assert.equal(kit.report('ann', 'a:1', UNKNOWN), true);
+  kit.held('ann', []);
+  assert.equal(kit.state('a'), 'stale');
+  assert.equal(kit.report('ann', 'a:1'), 'FENCED');
+  assert.deepEqual(kit.held('ann', ['a:1']).lost, ['a:1']);
+  assert.deepEqual(kit.claim('ann'), ['b']);
+  assert.equal(kit.reopened().state('a'), 'stale');
+  kit.cancel('a');
+  assert.deepEqual([kit.state('a'), kit.job('a').open], ['cancelled', undefined]);
+});
+
+test('a held job whose consumer has fallen silent ends at once when it is cancelled', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a', { on_unknown: 'hold' });
+  kit.claim('ann');
+  kit.pass(TTL_MS + 1000);
+  kit.cancel('a');
+  assert.deepEqual([kit.state('a'), kit.job('a').open], ['cancelled', undefined]);
+  assert.deepEqual(kit.held('ann', ['a:1']).lost, ['a:1']);
+});
+
+test('an order to end a job whose consumer then cannot say about it is carried out', () => {
+  const kit = consumerKit('ann');
+  kit.submit('a', { on_unknown: 'hold' });
+  kit.claim('ann');
+  kit.cancel('a');
+  assert.equal(kit.report('ann', 'a:1', UNKNOWN), true);
+  assert.deepEqual([kit.state('a'), kit.job('a').open], ['cancelled', undefined]);
 });
 
 test('what nobody has claimed goes back to the queue when the last consumer is gone', () => {

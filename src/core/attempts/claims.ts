@@ -16,8 +16,9 @@ import type { Outcome } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { endAttempt } from './ending.ts';
-import { seen } from './presence.ts';
+import { giveUp, seen } from './presence.ts';
 import { takeBack } from './progress.ts';
+import type { Forgotten } from './reports.ts';
 
 export interface ClaimOrder {
   /** The secret of the consumer. */
@@ -133,8 +134,14 @@ function goesOn(turn: Turn, entry: JobEntry, attempt: AttemptRecord): JobEntry {
 export const isHolder = ({ holder }: AttemptRecord, { pool, name, fence }: ConsumerRecord): boolean =>
   holder?.consumer === consumerId(pool, name) && holder.fence === fence;
 
-/** The end of an attempt, as its consumer reports it; `returned`: it has not begun. */
-export type ConsumerOutcome = Outcome | { readonly ok: 'returned' };
+/**
+ * The end of an attempt, as its consumer reports it. `returned`: it has not begun. `unknown`: the consumer cannot say what
+ * became of it, such as a command that has outlived what watched it.
+ */
+export type ConsumerOutcome =
+  | Outcome
+  | { readonly ok: 'returned' }
+  | { readonly ok: 'unknown'; readonly finding: Forgotten };
 
 export interface ConsumerResult {
   readonly token: string;
@@ -152,6 +159,7 @@ export function recordResult(turn: Turn, consumer: ConsumerRecord, result: Consu
   const entry = turn.state.open.get(token);
   if (outcome && entry?.open && isHolder(entry.open, consumer)) {
     if (outcome.ok === 'returned') takeBack(turn, entry, 'returned');
+    else if (outcome.ok === 'unknown') loseHolder(turn, entry, outcome.finding);
     else endAttempt(turn, entry, outcome);
     return true;
   }
@@ -161,6 +169,13 @@ export function recordResult(turn: Turn, consumer: ConsumerRecord, result: Consu
     'FENCED',
     'the attempt is not held by this consumer any more: its result is not wanted',
   );
+}
+
+/** H3 must not take an attempt for one that has not run when its consumer names it no longer: so a held one has no holder. */
+function loseHolder(turn: Turn, entry: JobEntry, finding: Forgotten): void {
+  giveUp(turn, entry, finding);
+  const { open } = entry;
+  if (open) turn.put('attempt', entry.token, { ...open, holder: undefined }, 'forgotten');
 }
 
 /** Whether the attempt was closed by a result of this consumer: the answer to it was lost. */

@@ -20,6 +20,7 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { putBackend } from './foreign.ts';
 import { found, killed, takeBack } from './progress.ts';
+import type { Forgotten } from './reports.ts';
 
 export const MAX_CONSUMERS = 10_000;
 /** A heartbeat is written when this share of the consumer's time has passed since the last written one. */
@@ -145,12 +146,13 @@ export function forgetSilent(turn: Turn): void {
 }
 
 function giveUpHeld(turn: Turn, id: string, why: string): void {
-  for (const entry of [...turn.state.pulled.held(id)]) giveUp(turn, entry, why);
+  const error = errorInfo('UNKNOWN_OUTCOME', why);
+  for (const entry of [...turn.state.pulled.held(id)])
+    giveUp(turn, entry, { is: 'forgotten', isGone: true, error });
 }
 
 /** Nobody can say whether the attempt has done its work: a kill order counts as carried out, else `on_unknown` decides. */
-function giveUp(turn: Turn, entry: JobEntry, why: string): void {
-  const finding = { is: 'forgotten', isGone: true, error: errorInfo('UNKNOWN_OUTCOME', why) } as const;
+export function giveUp(turn: Turn, entry: JobEntry, finding: Forgotten): void {
   if (entry.open?.kill) killed(turn, entry, finding);
   else found(turn, entry, finding);
 }

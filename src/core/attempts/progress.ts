@@ -78,6 +78,8 @@ export function kill(turn: Turn, entry: JobEntry, why: KillWhy, error?: ErrorInf
   turn.put('attempt', entry.token, orderKill(attempt, order, turn.epoch, error), { is: 'kill', why });
   // Nobody has claimed it, and nobody can from now on.
   if (attempt.isPulled && attempt.state === 'intended') killed(turn, entry, { is: 'tombstoned' });
+  // Its consumer is gone, and nobody else could carry out the order.
+  else if (attempt.isPulled && attempt.isGone && why !== 'timeout') killed(turn, entry, { is: 'forgotten' });
 }
 
 export function killed(turn: Turn, entry: JobEntry, answer: KillAnswer): void {

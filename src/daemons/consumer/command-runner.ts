@@ -155,11 +155,8 @@ export class CommandRunner implements Runner {
   }
 }
 
-/** It may have done its work: only a person can say whether it may run again. */
-const unknownEnd = (why: string): Ended => ({
-  ok: false,
-  error: { code: 'UNKNOWN_OUTCOME', message: why, retriable: false },
-});
+/** It may have done its work: `on_unknown` of the job decides whether it runs again. */
+const unknownEnd = (message: string): Ended => ({ unknown: true, message });
 
 function offerOf(job: Claimed, { owner, epoch }: Commander, registry: string, now: number): Offer {
   const { token, job_id: id, tenant, attempt, type, model, payload, traceparent } = job;

@@ -219,6 +219,11 @@ export const ConsumerResults = requestObject({
       }),
       requestObject({ token, cancelled: Type.Literal(true), usage }),
       requestObject({ token, returned: Type.Literal(true) }),
+      requestObject({
+        token,
+        unknown: Type.Literal(true),
+        message: optional(Type.String({ maxLength: 10_000 })),
+      }),
     ]),
     { maxItems: MAX_HELD },
   ),

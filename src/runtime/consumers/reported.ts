@@ -18,10 +18,13 @@ export async function outcomeOf(
   outcomes: Outcomes,
 ): Promise<ConsumerOutcome> {
   if ('returned' in result) return { ok: 'returned' };
+  if ('unknown' in result) return { ok: 'unknown', finding: await outcomes.forgotten(result.message, ask) };
   return outcomes.recorded(executionOf(result), ask);
 }
 
-function executionOf(result: Exclude<ReportedResult, { returned: true }>): ExecutionOutcome {
+function executionOf(
+  result: Exclude<ReportedResult, { returned: true } | { unknown: true }>,
+): ExecutionOutcome {
   const usage = usageOf(result.usage);
   if ('cancelled' in result) return { ok: 'cancelled', ...usage };
   if (result.ok) return { ok: true, resultText: JSON.stringify(result.result) ?? 'null', ...usage };
