@@ -96,14 +96,14 @@ test('a token with the role of consumers can take jobs, read how many workers ar
   t.after(() => brain.stop());
   const isOpenTo = ({ role }: Route): boolean => role !== 'public' && grants('consumer', role);
   assert.deepEqual(brain.routes.filter(isOpenTo).map(nameOf), [
+    'GET /workers/wished',
+    'POST /workers/pool/{id}/heartbeat',
     'POST /v2/consumers',
     'POST /v2/consumers/{id}/claim',
     'POST /v2/consumers/{id}/heartbeat',
     'POST /v2/consumers/{id}/events',
     'POST /v2/consumers/{id}/results',
     'DELETE /v2/consumers/{id}',
-    'GET /workers/wished',
-    'POST /workers/pool/{id}/heartbeat',
   ]);
 });
 

@@ -374,7 +374,7 @@ const CALLS: Record<string, () => string[][]> = {
     ['--pool', 'p', '--type', 't', '--lease', HOSTILE, '--', 'true'],
   ],
   provision: () => [
-    [HOSTILE],
+    ['--state', file('no-folder', ''), '--', HOSTILE],
     ['--max', HOSTILE, '--', 'true'],
     ['--grace', HOSTILE, '--', 'true'],
     ['--url', HOSTILE, '--', 'true'],
