@@ -374,7 +374,7 @@ const CALLS: Record<string, () => string[][]> = {
     ['--pool', 'p', '--type', 't', '--lease', HOSTILE, '--', 'true'],
   ],
   provision: () => [
-    ['--state', file('no-folder', ''), '--', HOSTILE],
+    ['--interval', HOSTILE, '--', 'true'],
     ['--max', HOSTILE, '--', 'true'],
     ['--grace', HOSTILE, '--', 'true'],
     ['--url', HOSTILE, '--', 'true'],
