@@ -188,7 +188,8 @@ export const scan = () => [{ job_id: 'limit', type: 'work', payload: getHeapStat
     assert.deepEqual([state, last_error], ['failing', 'it ran out of memory (memory_mb)'], name);
     assert.equal(last_error_code, 'MODULE_OUT_OF_MEMORY');
   }
-  await site.scanned('limited');
+  const { last_error: why } = await site.scanned('limited');
+  assert.equal(why, undefined);
   const { result } = await site.orchestrator.wait('limit');
   const { of: limitBytes } = result as { of: number };
   // The heap of V8 has young objects beside those that the setting counts.

@@ -10,8 +10,11 @@ const HOST = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './host-main.ts' : './host-main.js', import.meta.url),
 );
 
-/** What a Node process needs beside the heap of V8: code, stacks, buffers of streams. */
-const BESIDE_HEAP_MB = 1024;
+/**
+ * What a Node process may have beside the heap of V8: code, stacks, buffers. V8 reserves 0.6 to 1.1 GiB at its start, by
+ * where the system happens to place its code, and the limit counts what is reserved.
+ */
+const BESIDE_HEAP_MB = 2048;
 
 /**
  * Limits the data of the process too: buffers and memory of native libraries are not in the heap. What the module starts
