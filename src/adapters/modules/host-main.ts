@@ -25,7 +25,12 @@ type Proposals = Iterable<unknown> | AsyncIterable<unknown> | undefined | null;
  */
 const END_WITH_PARENT = `const { workerData: parent } = require('node:worker_threads');
 setInterval(() => { if (process.ppid !== parent) process.kill(-process.pid, 'SIGKILL'); }, 500);`;
-new Worker(END_WITH_PARENT, { eval: true, workerData: process.ppid }).unref();
+new Worker(END_WITH_PARENT, {
+  eval: true,
+  workerData: process.ppid,
+  // V8 reserves 512 MiB for the code of a thread otherwise, and the memory limit of the process counts what is reserved.
+  resourceLimits: { codeRangeSizeMb: 16 },
+}).unref();
 
 const channel = new Socket({ fd: CHANNEL, readable: false, writable: true });
 // The brain is gone, or wants no more.

@@ -196,6 +196,25 @@ export const scan = () => [{ job_id: 'limit', type: 'work', payload: getHeapStat
   assert.ok(limitBytes < 256 * 2 ** 20, `${limitBytes} bytes`);
 });
 
+/** How often a module is started under its limit; 100 in a deep run. */
+const STARTS = Number(process.env['ORCHD_TEST_STARTS'] ?? 3);
+
+test('the least memory_mb leaves a module a GiB beside its heap, each time it is started', async (t) => {
+  const site = moduleSite(t);
+  const buffers = (mb: number) => `const kept = Array.from({ length: ${mb / 64} }, () => Buffer.alloc(2 ** 26));
+export const scan = () => [{ key: 'of ' + kept.length, type: 'work' }];`;
+  await site.start(
+    site.file('fits', buffers(960), { memory_mb: 16 }),
+    site.file('exceeds', buffers(1088), { memory_mb: 16 }),
+  );
+  assert.equal((await site.scanned('exceeds')).last_error_code, 'MODULE_OUT_OF_MEMORY');
+  for (let scans = 1; scans <= STARTS; scans++) {
+    const { state, last_error } = await site.scanned('fits', scans);
+    assert.deepEqual([state, last_error], ['idle', undefined]);
+    site.modules.scanNow('fits');
+  }
+});
+
 test('[FANO-10] a module that goes on failing is scanned later and later', async (t) => {
   const site = moduleSite(t);
   await site.start(site.shell('failing', 'exit 3', { interval_sec: 0.01 }));

@@ -10,11 +10,14 @@ const HOST = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './host-main.ts' : './host-main.js', import.meta.url),
 );
 
+/** What a module may have beside its heap: buffers, memory of native libraries. */
+const BESIDE_HEAP_MB = 1024;
+
 /**
- * What a Node process may have beside the heap of V8: code, stacks, buffers. V8 reserves 0.6 to 1.1 GiB at its start, by
- * where the system happens to place its code, and the limit counts what is reserved.
+ * What our host program takes of the limit before it loads a module. The limit counts what is reserved: of 640 MiB at
+ * most, 512 are the range in which V8 places compiled code.
  */
-const BESIDE_HEAP_MB = 2048;
+const RESERVED_BY_HOST_MB = 640;
 
 /**
  * Limits the data of the process too: buffers and memory of native libraries are not in the heap. What the module starts
@@ -68,7 +71,7 @@ function settingsOf(config: ResolvedConfig['modules'][number], field: string): M
   if (file === undefined)
     return { ...common, kind: 'command', scanArgv: argv ?? [], handleArgv, cwd: resolve(cwd ?? '.') };
   const path = resolve(file);
-  const limitKb = String((memory_mb + BESIDE_HEAP_MB) * 1024);
+  const limitKb = String((memory_mb + BESIDE_HEAP_MB + RESERVED_BY_HOST_MB) * 1024);
   const host = [...LIMITED, limitKb, process.execPath, `--max-old-space-size=${memory_mb}`, HOST];
   return {
     ...common,
