@@ -21,6 +21,8 @@ import { explain } from '../scheduling/explain.ts';
 /** The types of runs are run only by a backend that says so. */
 const BACKEND = { slots: 10, types: ['t', 'agent', 'tool', 'approval', 'inference'] };
 
+const STEP_MS = 600_000;
+
 const governed = (policy: Partial<GovernancePolicy> = {}): EngineKit => {
   const kit = new EngineKit({ governance: { ...DEFAULT_POLICY, ...policy } });
   kit.backend('b', BACKEND);
@@ -182,6 +184,56 @@ describe('[ADR-7] the limits of a mode', () => {
     assert.equal(later.state('j3'), 'queued');
     later.pass(1);
     assert.equal(later.state('j3'), 'claimed');
+  });
+
+  test('of none in a minute hold jobs without ever waking the brain, and tell who has set the mode', () => {
+    const kit = governed({ modes: { ...modes, ALERT: { perMinute: { others: 0 } } } });
+    setMode(kit, 'ALERT');
+    kit.submit('j');
+    assert.equal(kit.engine.nextWake(), Number.POSITIVE_INFINITY);
+    kit.pass(600_000);
+    assert.equal(kit.state('j'), 'queued');
+    assert.equal(kit.engine.nextWake(), Number.POSITIVE_INFINITY);
+    assert.deepEqual(why(kit, 'j')?.code, 'governance');
+    setMode(kit, 'NORMAL');
+    assert.equal(kit.state('j'), 'claimed');
+  });
+
+  for (const [direction, byMs] of Object.entries({ back: -STEP_MS, forward: STEP_MS }))
+    test(`have the rest of their minute when brain time is set ${direction}, also in a later brain`, () => {
+      const kit = governed({ modes });
+      setMode(kit, 'ALERT');
+      for (const id of ['j1', 'j2', 'j3']) kit.submit(id);
+      kit.pass(20_000);
+      kit.now += byMs;
+      kit.step({ type: 'clock-step', byMs });
+      const later = reopened(kit, { governance: { ...DEFAULT_POLICY, modes } });
+      later.backend('b', BACKEND);
+      for (const each of [kit, later]) {
+        assert.equal(each.state('j3'), 'queued');
+        assert.equal(each.engine.nextWake(), kit.now + 40_000);
+      }
+      for (const each of [kit, later]) {
+        each.pass(39_999);
+        assert.equal(each.state('j3'), 'queued');
+        each.pass(1);
+        assert.equal(each.state('j3'), 'claimed');
+      }
+    });
+
+  test('have the rest of their minute when brain time is set while another mode is in force', () => {
+    const kit = governed({ modes });
+    setMode(kit, 'ALERT');
+    for (const id of ['j1', 'j2']) kit.submit(id);
+    setMode(kit, 'NORMAL');
+    kit.now -= STEP_MS;
+    kit.step({ type: 'clock-step', byMs: -STEP_MS });
+    setMode(kit, 'ALERT');
+    kit.submit('j3');
+    kit.pass(59_999);
+    assert.equal(kit.state('j3'), 'queued');
+    kit.pass(1);
+    assert.equal(kit.state('j3'), 'claimed');
   });
 
   test('go on where the mode is left and set again within the minute', () => {

@@ -3,11 +3,12 @@ import { test } from 'node:test';
 import { EngineKit, SETTINGS, START, SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import type { ConsumerDeclaration } from '../../model/consumer-record.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
-import type { Mode } from '../../model/governance.ts';
+import { DEFAULT_POLICY, type Mode } from '../../model/governance.ts';
 import type { EngineEvent, ValueOf } from '../engine/areas.ts';
 import { due } from '../engine/due.ts';
 import { Engine } from '../engine/engine.ts';
 import { explain } from '../scheduling/explain.ts';
+import type { EngineSettings } from '../settings.ts';
 import type { ConsumerOutcome } from './claims.ts';
 
 const TTL_MS = 15_000;
@@ -62,8 +63,8 @@ class ConsumerKit extends EngineKit {
   }
 
   /** Another brain on the same records. */
-  reopened(): ConsumerKit {
-    const engine = new Engine({ settings: SETTINGS, random: () => 0 });
+  reopened(settings: Partial<EngineSettings> = {}): ConsumerKit {
+    const engine = new Engine({ settings: { ...SETTINGS, ...settings }, random: () => 0 });
     for (const { change, at } of this.log) engine.state.apply(JSON.parse(JSON.stringify(change)), at);
     const kit = new ConsumerKit({}, () => 0, engine);
     kit.now = this.now;
@@ -349,6 +350,44 @@ test('in LOCKDOWN nobody claims what waited before it, and what is held goes on;
   setMode(kit, 'NORMAL');
   assert.deepEqual(kit.claim('ann'), ['b']);
   assert.equal(kit.token('b'), 'b:3', 'an attempt for each mode in which it could start');
+});
+
+test('[ADR-7] what nobody has claimed when rules come that forbid it is denied by the next brain, and the rest is claimed', () => {
+  const before = new ConsumerKit();
+  before.register('a', { types: ['t', 'u'] });
+  for (const id of ['j1', 'j2']) before.submit(id, { type: id === 'j1' ? 't' : 'u' });
+  const rules = [{ name: 'no-u', effect: 'deny', types: ['u'], reason: 'too dear' }] as const;
+  const kit = before.reopened({ governance: { ...DEFAULT_POLICY, rules } });
+  assert.equal(kit.state('j2'), 'dead');
+  assert.equal(kit.job('j2').job.error?.code, 'GOVERNANCE_DENIED');
+  assert.match(kit.job('j2').job.error?.message ?? '', /"no-u" forbids it: too dear/);
+  assert.deepEqual(kit.claim('a'), ['j1']);
+});
+
+test('[ADR-7] what nobody has claimed waits with its reason when the next brain lets none of its kind start', () => {
+  for (const none of [{ running: { others: 0 } }, { perMinute: { others: 0 } }]) {
+    const before = consumerKit('a');
+    before.submit('j');
+    const modes = { ...DEFAULT_POLICY.modes, NORMAL: none };
+    const kit = before.reopened({ governance: { ...DEFAULT_POLICY, modes } });
+    assert.equal(kit.state('j'), 'queued');
+    assert.equal(explain(kit.engine.state, kit.job('j'))?.code, 'governance');
+    assert.deepEqual(kit.claim('a'), []);
+  }
+});
+
+test('[ADR-7] a claim passes the gate: what became forbidden since it was recorded is denied, and not handed out', () => {
+  const rules = [{ name: 'no-big', effect: 'deny', models: ['big'] }] as const;
+  const kit = new ConsumerKit({ governance: { ...DEFAULT_POLICY, rules } });
+  kit.register('a', { types: ['inference'], models: ['m'] });
+  for (const id of ['j1', 'j2']) kit.submit(id, { type: 'inference', model: 'm' });
+  assert.deepEqual([kit.state('j1'), kit.state('j2')], ['claimed', 'claimed']);
+  const sizes = { sizeBytes: 1, vramBytes: 1, vramGuessed: undefined, contextLength: 1, slots: undefined };
+  const file = { ref: 'file:m.gguf', sha256: undefined, signature: undefined, publicKey: undefined };
+  const model = { id: 'm', name: 'm', aliases: ['big'], ...sizes, ...file };
+  kit.step({ type: 'register', model });
+  assert.deepEqual(kit.claim('a'), []);
+  for (const id of ['j1', 'j2']) assert.equal(kit.job(id).job.error?.code, 'GOVERNANCE_DENIED');
 });
 
 test('a job of unknown outcome that a former process of the name holds takes no slot of the new one', () => {

@@ -7,6 +7,7 @@
  * H3  A consumer that lost the answer to a claim gets the same attempts by the same number, until it says that it has gone
  *     on: what it then does not hold has not run.
  * H4  A consumer that needs memory of a device for each job gets a job only together with a lease, in the same commit.
+ * H5  A claim is a start: nothing is handed out that governance forbids by now.
  */
 import { backendOfPool, type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -16,6 +17,7 @@ import type { Outcome } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { endAttempt } from './ending.ts';
+import { takeBackForbidden } from './forbidden.ts';
 import { giveUp, seen } from './presence.ts';
 import { takeBack } from './progress.ts';
 import type { Forgotten } from './reports.ts';
@@ -49,7 +51,8 @@ export function claimAttempts(turn: Turn, order: ClaimOrder, lend: LendDevice): 
     return { attempts: repeated, isDraining, lacksDevice: false };
   const id = consumerId(record.pool, record.name);
   const room = Math.min(order.atMost, record.slots - held.length);
-  const waiting = waitingFor(turn, record, order.tokens, room);
+  // H5.
+  const waiting = takeBackForbidden(turn, waitingFor(turn, record, order.tokens, room));
   const holder = { consumer: id, fence: record.fence, claim: order.claim };
   const attempts: JobEntry[] = [];
   for (const entry of waiting) {

@@ -6,6 +6,7 @@ import { purgeBatches } from '../admission/batch.ts';
 import { expireLeases } from '../admission/lease.ts';
 import { openLimits } from '../admission/quota.ts';
 import { expireJobs } from '../attempts/expiry.ts';
+import { takeBackForbidden } from '../attempts/forbidden.ts';
 import { setReachable } from '../attempts/foreign.ts';
 import { expireConsumers, forgetSilent, openPools, removeConsumers } from '../attempts/presence.ts';
 import { priceBookOf } from '../money/prices.ts';
@@ -84,6 +85,8 @@ export const brain = {
     turn.adoptPolicy();
     openPools(turn);
     openLimits(turn);
+    // The rules may be others than those of the former brain.
+    takeBackForbidden(turn, turn.state.pulled.unclaimed());
     // Configured prices that are invalid stop the start, not the first attempt.
     priceBookOf(turn);
     loadDemand(turn);

@@ -44,6 +44,11 @@ function moveRecords(turn: EngineTurn, byMs: number): void {
     turn.put('failure', id, { ...failure, until: failure.until + byMs }, CAUSE);
   for (const [id, worker] of [...workers.entries()])
     turn.put('worker', id, { ...worker, at: worker.at + byMs }, CAUSE);
+  for (const [id, spent] of [...tables.spent.entries()]) {
+    if (!spent.minute) continue;
+    const minute = { ...spent.minute, until: spent.minute.until + byMs };
+    turn.put('spent', id, { ...spent, minute }, CAUSE);
+  }
   for (const [id, order] of [...tables.pool.entries()]) {
     if (order.drainBy !== undefined) turn.put('pool', id, { ...order, drainBy: order.drainBy + byMs }, CAUSE);
   }

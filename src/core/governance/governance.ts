@@ -5,6 +5,7 @@ import {
   type GovernancePolicy,
   type GovernanceRecord,
   JOB_KINDS,
+  type JobKind,
   jobKindOf,
   type Mode,
   type ModePolicy,
@@ -53,6 +54,10 @@ export const mostTokens = (
   spec: Parameters<typeof jobKindOf>[0],
 ): number | undefined =>
   policy.maxTokens !== undefined && jobKindOf(spec) === 'models' ? policy.maxTokens : undefined;
+
+/** Whether the present mode lets no job of this kind start, now or later. */
+export const startsNone = ({ policy }: Pick<Governance, 'policy'>, kind: JobKind): boolean =>
+  policy.running?.[kind] === 0 || policy.perMinute?.[kind] === 0;
 
 /** The limits of the present mode: how many attempts of each kind run at once, and start in a minute. */
 export function modeLimits({ policy }: Pick<Governance, 'policy'>): readonly LimitSpec[] {

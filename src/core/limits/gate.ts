@@ -83,6 +83,9 @@ export class Gate {
     return true;
   }
 
+  /** Brain time was stepped. Windows of budgets are parts of the calendar, and stay. */
+  moveInstants(_byMs: number): void {}
+
   resume(record: SpentRecord): void {
     this.settled = this.#window.resume(record) ? (record.cost ?? 0) : 0;
   }

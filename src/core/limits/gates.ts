@@ -265,6 +265,13 @@ export class Gates {
     return rolled;
   }
 
+  /** Brain time was stepped. */
+  moveInstants(byMs: number): void {
+    for (const gate of this.#gates.values()) gate.moveInstants(byMs);
+    this.#nextRoll = Number.POSITIVE_INFINITY;
+    for (const { rollsAt } of this.#shut) this.#nextRoll = Math.min(this.#nextRoll, rollsAt);
+  }
+
   nextRoll(): number {
     return this.#nextRoll;
   }

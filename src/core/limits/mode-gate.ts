@@ -20,8 +20,9 @@ export class ModeGate extends Gate {
     return Math.min(super.room, (this.limit.perMinute ?? Number.POSITIVE_INFINITY) - this.#started);
   }
 
+  /** A rate of 0 lets nothing start in the next minute either: only another mode does. */
   override get rollsAt(): number {
-    return this.isOverRate ? this.#until : Number.POSITIVE_INFINITY;
+    return this.isOverRate && this.limit.perMinute !== 0 ? this.#until : Number.POSITIVE_INFINITY;
   }
 
   get isOverRate(): boolean {
@@ -38,9 +39,14 @@ export class ModeGate extends Gate {
   }
 
   override roll(now: number): boolean {
-    if (!this.isOverRate || now < this.#until) return false;
+    if (now < this.rollsAt) return false;
     this.#started = 0;
     return true;
+  }
+
+  /** Brain time was stepped: the rest of the minute stays as it was. The caller moves the stored record. */
+  override moveInstants(byMs: number): void {
+    this.#until += byMs;
   }
 
   override resume({ minute }: SpentRecord): void {

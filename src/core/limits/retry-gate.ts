@@ -50,7 +50,7 @@ export class RetryGate extends Gate {
     this.#lastRetryAt = now;
   }
 
-  moveInstants(byMs: number): void {
+  override moveInstants(byMs: number): void {
     this.#lastRetryAt += byMs;
   }
 

@@ -223,6 +223,7 @@ export class Queue implements StateFollower {
   /** Brain time was stepped: the rest of every wait stays as it was. */
   moveInstants(byMs: number): void {
     this.fleet.moveInstants(byMs);
+    this.gates.moveInstants(byMs);
     this.#retries.moveInstants(byMs);
     this.sticky.moveInstants(byMs);
   }

@@ -2,6 +2,7 @@
 
 import { jobKindOf } from '../../model/governance.ts';
 import type { WaitReason } from '../../model/http/jobs.ts';
+import { startsNone } from '../governance/governance.ts';
 import type { Gate } from '../limits/gate.ts';
 import { maySee, scopes, writtenScope } from '../limits/limit.ts';
 import { ModeGate } from '../limits/mode-gate.ts';
@@ -33,9 +34,9 @@ function modeText({ name, limit, isOverRate }: ModeGate, mode: string): string {
 
 /** Why nothing of the job's kind starts in the present mode; undefined in a mode in which something does. */
 export function explainMode({ governance }: State, { ask }: JobEntry): WaitReason | undefined {
-  const { record, policy } = governance;
+  const { record } = governance;
   const kind = jobKindOf(ask.spec);
-  if (kind === undefined || policy.running?.[kind] !== 0) return undefined;
+  if (kind === undefined || !startsNone(governance, kind)) return undefined;
   const since = new Date(record.since).toISOString();
   const text = `the mode is ${record.mode} since ${since}, set by "${record.by}": ${record.why}`;
   return { code: 'governance', text };
