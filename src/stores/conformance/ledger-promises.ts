@@ -1,6 +1,7 @@
 /** Promises about the ledger: every closed attempt is charged once, for as long as charges are kept. */
 import assert from 'node:assert/strict';
 import { keyOf, type LedgerKey, type LedgerSum } from '../../core/ports/ledger.ts';
+import type { JobBundle } from '../../core/ports/store.ts';
 import type { EngineSettings } from '../../core/settings.ts';
 import { bundleOf } from '../../core/state/job-entry.ts';
 import { type Charge, chargesOf } from '../../model/charge.ts';
@@ -15,6 +16,7 @@ export const LEDGER_PROMISES: readonly StorePromise[] = [
   ['a charge is in the ledger once, also where close interrupts its hand-over', cutShort],
   ['an answer includes every change that was durable when the question was asked', upToDate],
   ['the attempts of a job that was redriven are charged once', redriven],
+  ['the charges of a job that is redriven after a checkpoint are as they were', redrivenSince],
   ['sums by every key are the sums of the charges in that time and tenant', sums],
   ['more groups than asked for are refused, not cut', tooMany],
   ['a page after page passes all charges in the order of settlement, without a gap or a repeat', pages],
@@ -149,6 +151,39 @@ async function redriven(fixture: StoreFixture): Promise<void> {
   for (const round of ['written', 'reopened']) {
     assert.deepEqual(tokensOf(await all(opened)), ['j:1', 'j:2'], round);
     opened = await reopen(fixture, opened);
+  }
+  await opened.close();
+}
+
+/** One job is redriven in memory, one that has left it; each tries more often than its record lists, before and after. */
+async function redrivenSince(fixture: StoreFixture): Promise<void> {
+  const times = PAST_ATTEMPTS + 2;
+  const fields = { max_tries: times, tags: { team: 'red' } };
+  let opened = await Opened.on(fixture, PRICED);
+  start(opened, 'evicted', fields);
+  failTimes(opened, 'evicted', times);
+  await opened.settled();
+  await opened.store.checkpoint();
+  await opened.handedOver();
+  const known = (await opened.store.history.get('evicted')) as JobBundle;
+  opened.offers = false;
+  start(opened, 'live', fields);
+  failTimes(opened, 'live', times);
+  await opened.settled();
+  await opened.store.checkpoint();
+  const before = new Map((await all(opened)).map((charge) => [charge.token, charge]));
+  assert.equal(before.size, 2 * times);
+  for (const id of ['evicted', 'live']) {
+    opened.step({ type: 'redrive', uid: id, by: 'test', known: id === 'evicted' ? known : undefined });
+    failTimes(opened, id, times);
+  }
+  for (const round of ['written', 'cut off', 'reopened']) {
+    await opened.settled();
+    const found = await all(opened);
+    assert.equal(found.length, 4 * times, round);
+    for (const charge of found) assert.deepEqual(charge, before.get(charge.token) ?? charge, round);
+    for (const charge of found) before.set(charge.token, charge);
+    opened = await reopen(fixture, opened, PRICED);
   }
   await opened.close();
 }

@@ -79,7 +79,7 @@ function passOnJob(
   const job = lines.job ? (records[at++] as JobRecord) : (older?.job ?? FRESH_JOB);
   // The log may still tell of a job that left memory before the checkpoint.
   if (!ask) return;
-  passOnFormer(lines, into);
+  passOnFormer(lines, base, into);
   if (!older && at === records.length) return into.job({ uid, ask, job, attempts: [], seq });
   const byNumber = new Map((older?.attempts ?? []).map((attempt) => [attempt.n, attempt]));
   // One that leaves nothing was not parsed.
@@ -91,13 +91,22 @@ function passOnJob(
   into.job({ uid, ask, job, attempts, seq });
 }
 
-/** The attempts of former jobs with this id: only their charges may be missing. */
-function passOnFormer({ uid, former, seq }: JobLines, into: FolderRecovery): void {
+/**
+ * The attempts of former jobs with this id, and of a job before it was redriven: only their charges may be missing. A
+ * job with neither request nor `base` left memory before the checkpoint, and its charges are in the index.
+ */
+function passOnFormer(lines: JobLines, base: JobBundle | undefined, into: FolderRecovery): void {
+  const { uid, former, seq } = lines;
+  if (base && lines.ask)
+    for (const attempt of base.attempts) into.unlisted?.(uid, base.ask, attempt, base.seq);
   for (const { ask, attempts } of former ?? []) {
     const parser = new LineParser();
-    for (const line of [ask, ...attempts]) parser.add(line);
-    const [request, ...records] = parser.take();
-    for (const attempt of records) into.unlisted?.(uid, request as AskRecord, attempt as AttemptRecord, seq);
+    if (ask) parser.add(ask);
+    for (const line of attempts) parser.add(line);
+    const records = parser.take();
+    const request = ask ? (records.shift() as AskRecord) : base?.ask;
+    if (!request) continue;
+    for (const attempt of records) into.unlisted?.(uid, request, attempt as AttemptRecord, seq);
   }
 }
 

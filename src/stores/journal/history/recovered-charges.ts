@@ -24,8 +24,9 @@ export class RecoveredCharges {
   watching(into: Pick<FolderRecovery, 'job' | 'record'>): FolderRecovery {
     return {
       job: (bundle) => {
-        const { uid, ask, attempts, seq } = bundle;
-        if (attempts.length > 0) this.#asks.set(uid, ask);
+        const { uid, ask, job, attempts, seq } = bundle;
+        // A job whose attempts have all ended by waiting lists none of them.
+        if (job.attempt > 0) this.#asks.set(uid, ask);
         for (const charge of chargesOf(uid, ask, attempts)) this.#found.push({ seq, charge });
         into.job(bundle);
       },

@@ -19,6 +19,12 @@ export interface AttemptLine extends LogLine {
   readonly n: number;
 }
 
+export interface FormerLines {
+  /** Undefined where the log begins after the admission of the job. */
+  readonly ask: LogLine | undefined;
+  readonly attempts: readonly AttemptLine[];
+}
+
 /** The last changes of a job and its attempts. */
 export interface JobLines {
   readonly uid: string;
@@ -32,8 +38,8 @@ export interface JobLines {
   seq: number;
   /** How many of these lines are parsed. Written by recovered-log.ts. */
   parsed: number;
-  /** The attempts of former jobs with the same id, each with the request of its job. */
-  former: { readonly ask: LogLine; readonly attempts: readonly AttemptLine[] }[] | undefined;
+  /** The attempts of former jobs with the same id, or of this job before it was redriven. */
+  former: FormerLines[] | undefined;
 }
 
 const FRAMES_BYTES = 256 * 2 ** 20;
@@ -90,7 +96,7 @@ export class LastChanges {
 
   #addAsk(bytes: Buffer, from: number, to: number, seq: number): void {
     const job = this.jobs.at(bytes, from + ASK.length, to);
-    if (job.ask && job.attempts.length > 0) {
+    if (job.attempts.length > 0) {
       job.former ??= [];
       job.former.push({ ask: job.ask, attempts: job.attempts });
     }
@@ -155,7 +161,7 @@ export class LastChanges {
       if (job) yield job;
       yield* attempts;
       for (const each of former ?? []) {
-        yield each.ask;
+        if (each.ask) yield each.ask;
         yield* each.attempts;
       }
     }
