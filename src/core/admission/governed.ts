@@ -108,6 +108,8 @@ function enter(
   const after: GovernanceRecord = { ...record, mode, by, why, since: turn.now };
   turn.put('governance', GOVERNANCE_ID, after, { is: 'mode', to: mode, by });
   limitMode(turn);
+  // Workers that no job could use before may be ordered now.
+  turn.state.pools.changed = true;
   // M3.
   for (const entry of turn.state.pulled.unclaimed()) takeBack(turn, entry, 'not-run');
   return after;

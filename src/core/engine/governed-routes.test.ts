@@ -1,166 +1,13 @@
-/** Every way on which a job comes to a start, and that the gate of governance is on each of them. */
+/** The gate of governance is on every way on which a job comes to a start. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import {
-  EngineKit,
-  FAILED,
-  FAILED_FOR_NOW,
-  type Fields,
-  submission,
-} from '../../../test/fakes/engine-kit.ts';
+import { EngineKit, START } from '../../../test/fakes/engine-kit.ts';
+import type { PoolKit } from '../../../test/fakes/pool-engine.ts';
+import { ROUTES, setMode, site, TOOL, TYPES } from '../../../test/fakes/start-routes.ts';
+import { errorInfo } from '../../model/errors.ts';
 import { DEFAULT_POLICY } from '../../model/governance.ts';
-import type { Waits } from '../ports/backend.ts';
-
-const TYPES = ['t', 'agent', 'tool', 'approval', 'inference'];
-const TOOL: Fields = { type: 'tool', tags: { agent: 'clerk', tool: 'write_file', category: 'write' } };
-
-const waits = (...children: readonly [string, Fields][]): Waits => ({
-  ok: 'waits',
-  state: '{}',
-  children: children.map(([id, fields]) => submission(id, { hash: id, ...fields })),
-  needs: 'all',
-});
-
-function site(): EngineKit {
-  const kit = new EngineKit({ governance: DEFAULT_POLICY });
-  kit.backend('b', { slots: 20, types: TYPES });
-  return kit;
-}
-
-const setMode = (kit: EngineKit, mode: 'LOCKDOWN' | 'DEGRADED'): void => {
-  kit.step({ type: 'mode', order: { mode, by: 'ann', why: 'a test', isPerson: true } });
-};
-
-/** A run that runs its first step. */
-function run(kit: EngineKit, id: string, more: Fields = {}): void {
-  kit.submit(id, { type: 'agent', agent: 'clerk', ...more });
-  kit.accept(id);
-}
-
-function lost(kit: EngineKit, id: string): void {
-  kit.submit(id, { on_unknown: 'hold' });
-  kit.accept(id);
-  kit.lose(id);
-  kit.backend('b', { slots: 20, types: TYPES, registry: 'another' });
-}
-
-/** Brings a job to where it would start, with the mode set in between; returns its id. */
-const ROUTES: Record<string, (kit: EngineKit, lock: () => void) => string> = {
-  'a caller of the API, a module, an MCP client, a batch': (kit, lock) => {
-    lock();
-    kit.submit('j');
-    return 'j';
-  },
-  'a call of an agent': (kit, lock) => {
-    run(kit, 'r');
-    lock();
-    kit.end('r', waits(['r.1', { type: 'inference' }]));
-    return 'r.1';
-  },
-  'a call of a tool, also of an MCP server': (kit, lock) => {
-    run(kit, 'r');
-    lock();
-    kit.end('r', waits(['r.1.0', { type: 'tool', tags: { tool: 'x__y', category: 'read' } }]));
-    return 'r.1.0';
-  },
-  'an agent below an agent': (kit, lock) => {
-    run(kit, 'r');
-    lock();
-    kit.end('r', waits(['r.1.0', { type: 'agent', agent: 'helper' }]));
-    return 'r.1.0';
-  },
-  'the next step of a run': (kit, lock) => {
-    run(kit, 'r');
-    kit.end('r', waits(['r.1', { type: 'inference' }]));
-    kit.accept('r.1');
-    lock();
-    kit.end('r.1', { ok: true, result: '{}' });
-    return 'r';
-  },
-  'an answer to a job that waits, such as an approval': (kit, lock) => {
-    run(kit, 'r');
-    kit.end('r', { ...waits(), until: kit.now + 1_000_000 } as Waits);
-    lock();
-    kit.order({ type: 'answer', uid: 'r', step: 1, answer: '{}' });
-    return 'r';
-  },
-  'a tick of a schedule': (kit, lock) => {
-    const spec = {
-      everyMs: 1000,
-      timeZone: 'UTC',
-      overlap: 'queue',
-      catchUp: 'last',
-      request: '{}',
-    } as const;
-    const of = { tenant: 'default', name: 's' } as const;
-    kit.step({
-      type: 'schedule',
-      order: { ...of, source: 'api', by: 'me', models: undefined, spec },
-    });
-    const { setAt } = kit.engine.state.tables.schedule.get('default~s') as { setAt: number };
-    lock();
-    const at = kit.now + 1000;
-    kit.step({
-      type: 'schedule-tick',
-      tick: { ...of, at, setAt, missed: 0, submission: submission('j') },
-    });
-    return 'j';
-  },
-  'a retry': (kit, lock) => {
-    kit.submit('j');
-    kit.accept('j');
-    lock();
-    kit.end('j', FAILED_FOR_NOW);
-    kit.pass(120_000);
-    return 'j';
-  },
-  'a redrive': (kit, lock) => {
-    kit.submit('j', { max_tries: 1 });
-    kit.accept('j');
-    kit.end('j', FAILED);
-    lock();
-    kit.redrive('j');
-    return 'j';
-  },
-  'a decision to try again': (kit, lock) => {
-    lost(kit, 'j');
-    kit.found('j', { is: 'unknown' } as never);
-    lock();
-    kit.order({ type: 'resolve', uid: 'j', by: 'ann', how: { as: 'retry' } });
-    return 'j';
-  },
-  'the end of a pause': (kit, lock) => {
-    const idle = kit;
-    idle.step({ type: 'limits', limits: [{ scope: 'global', running: 0 }], by: 'x' });
-    idle.submit('j');
-    idle.step({ type: 'pause-job', uid: 'j', by: 'x' });
-    idle.step({ type: 'limits', limits: [], by: 'x' });
-    lock();
-    idle.step({ type: 'resume-job', uid: 'j', by: 'x' });
-    return 'j';
-  },
-  'the end of a job that it waits for': (kit, lock) => {
-    kit.submit('first');
-    kit.accept('first');
-    kit.submit('j', { after: ['first'] });
-    lock();
-    kit.end('first', { ok: true, result: '{}' });
-    return 'j';
-  },
-  'its earliest start': (kit, lock) => {
-    kit.submit('j', { not_before: kit.now + 1000 });
-    lock();
-    kit.pass(5000);
-    return 'j';
-  },
-  'a backend that comes': (kit, lock) => {
-    kit.submit('j', { type: 'late' });
-    lock();
-    kit.backend('late', { types: ['late'] });
-    return 'j';
-  },
-};
+import type { EngineEvent, EngineEventType } from './areas.ts';
 
 describe('[ADR-7] every way to a start passes the gate', () => {
   for (const [name, go] of Object.entries(ROUTES))
@@ -182,6 +29,108 @@ describe('[ADR-7] every way to a start passes the gate', () => {
   });
 });
 
+type Instances = { readonly [T in EngineEventType]?: (kit: PoolKit) => Extract<EngineEvent, { type: T }> };
+
+const by = 'op';
+const ofSession = { tenant: 'default', id: 's' } as const;
+const named = { id: 's', metadata: undefined };
+
+/** The events of which no way above makes use. None of them starts anything that waits either. */
+const OTHERS: Instances = {
+  'archive-sessions': () => ({ type: 'archive-sessions', records: [] }),
+  'backend-free': () => ({ type: 'backend-free', name: 'b' }),
+  'backend-gone': () => ({ type: 'backend-gone', name: 'gone' }),
+  batch: () => ({ type: 'batch', request: { tenant: 'default', id: 'b', jobs: 1 } as never }),
+  budget: () => ({ type: 'budget', ...ofSession, tokenBudget: 9 }),
+  'clock-step': () => ({ type: 'clock-step', byMs: 60_000 }),
+  'create-session': () => ({ type: 'create-session', ...ofSession, content: named as never }),
+  'delete-worker-pool': () => ({ type: 'delete-worker-pool', id: 'w' }),
+  disagreement: () => ({ type: 'disagreement', found: { backend: 'x' } as never }),
+  'drain-consumer': () => ({ type: 'drain-consumer', id: 'p/c', by }),
+  'drop-route': () => ({ type: 'drop-route', id: 'r', by }),
+  'drop-schedule': () => ({
+    type: 'drop-schedule',
+    order: { tenant: 'default', name: 's', source: 'api', by },
+  }),
+  'erase-unused': () => ({ type: 'erase-unused', ...ofSession }),
+  erased: () => ({ type: 'erased', id: 'e', n: 1 }),
+  evict: () => ({ type: 'evict', worker: 'w', by }),
+  'evict-pool': () => ({ type: 'evict-pool', pool: 'p', by }),
+  'expire-archived': () => ({ type: 'expire-archived', sessions: [] }),
+  'forget-session': () => ({ type: 'forget-session', ...ofSession, by }),
+  handled: () => ({ type: 'handled', module: 'm', handled: [], by }),
+  heartbeat: () => ({ type: 'heartbeat', lease: 'l', tenant: undefined }),
+  indexed: () => ({ type: 'indexed', uids: [] }),
+  'key-limits': () => ({ type: 'key-limits', limits: [] }),
+  lease: () => ({
+    type: 'lease',
+    request: { token: 'l', tenant: 'default', agent: 'a', minMemoryMb: 1, ttlMs: 1000 },
+  }),
+  'mcp-allow': () => ({ type: 'mcp-allow', definition: { server: 's', tool: 't', definition: '{}', hash: 'h' } as never, by }),
+  'mcp-seen': () => ({ type: 'mcp-seen', definitions: [] }),
+  'mcp-task': (kit) => ({ type: 'mcp-task', token: kit.token('runs'), task: { server: 's' } as never }),
+  'mcp-task-ended': (kit) => ({ type: 'mcp-task-ended', token: kit.token('runs') }),
+  'model-state': () => ({ type: 'model-state', id: 'm', state: 'active' }),
+  output: (kit) => ({ type: 'output', token: kit.token('runs') }),
+  pause: () => ({ type: 'pause' }),
+  'pool-awaited': () => ({ type: 'pool-awaited', name: 'q', awaited: false }),
+  'pool-order': () => ({ type: 'pool-order', id: 'p', order: { is: 'reload', model: 'm' }, by }),
+  prices: () => ({ type: 'prices', prices: [], by }),
+  purge: () => ({ type: 'purge', attemptFloor: 1, endedBefore: START }),
+  reconciled: () => ({ type: 'reconciled', backend: 'b' }) as never,
+  release: () => ({ type: 'release', lease: 'l', tenant: undefined }),
+  'reserve-live': () => ({ type: 'reserve-live' }),
+  'rest-purge': () => ({ type: 'rest-purge', restMs: 1 }),
+  'resume-seat': () => ({ type: 'resume-seat', seat: 'b', by }),
+  route: () => ({ type: 'route', id: 'r', steps: [], by }),
+  'session-metadata': () => ({ type: 'session-metadata', ...ofSession, metadata: undefined }),
+  space: () => ({ type: 'space', full: false }),
+  'start-failed': () => ({ type: 'start-failed', worker: 'w', error: errorInfo('WORKER_TIMEOUT') }),
+  'states-stored': () => ({ type: 'states-stored', states: [] }),
+  'undo-policy': () => ({ type: 'undo-policy', by, why: 'a test' }),
+  verified: () => ({ type: 'verified', id: 'm', verified: { at: START, verdict: 'ok' } as never }),
+};
+
+/** Types of the events of the ways above. */
+const ofRoutes = new Set(
+  Object.values(ROUTES).flatMap((go) => {
+    const kit = site();
+    go(kit, () => setMode(kit, 'LOCKDOWN'));
+    return kit.events.map(({ event }) => event.type);
+  }),
+);
+
+describe('[ADR-7] every event of the engine is one of a way that passes the gate, or starts nothing', () => {
+  test('each is listed', () => {
+    const types = globSync('src/core/engine/*.ts')
+      .filter((path) => !path.endsWith('.test.ts'))
+      .flatMap((path) => [...readFileSync(path, 'utf8').matchAll(/readonly type: '([a-z-]+)'/g)])
+      .map(([, type = '']) => type);
+    assert.ok(types.length > 60);
+    const listed = [...ofRoutes, ...Object.keys(OTHERS)];
+    assert.deepEqual([...types].sort(), listed.sort());
+  });
+
+  for (const [type, make] of Object.entries(OTHERS))
+    test(`${type} starts nothing`, () => {
+      const kit = site();
+      kit.submit('runs');
+      kit.accept('runs');
+      kit.model('m');
+      kit.pool('p', [80]);
+      setMode(kit, 'LOCKDOWN');
+      kit.submit('plain');
+      kit.submit('tool', TOOL);
+      kit.ask('call', 'm');
+      const before = kit.claims;
+      kit.step(make(kit));
+      kit.pass(120_000);
+      kit.obey();
+      assert.deepEqual(kit.claims, before);
+      assert.equal(kit.engine.state.workers.size, 0);
+    });
+});
+
 /** The code of src/core without its tests, by path. */
 const sources = globSync('src/core/**/*.ts')
   .filter((path) => !path.endsWith('.test.ts'))
@@ -193,7 +142,7 @@ const having = (text: string): string[] =>
     .map(({ path }) => path)
     .sort();
 
-test('[ADR-7] an attempt begins in one place, and a job in one; both ask the gate', () => {
+test('[ADR-7] an attempt begins in one place, and a job in one; both ask the gate, and so does a claim', () => {
   assert.deepEqual(having('newAttempt('), ['src/core/scheduling/schedule.ts']);
   assert.deepEqual(
     having("put('ask'"),
@@ -205,4 +154,16 @@ test('[ADR-7] an attempt begins in one place, and a job in one; both ask the gat
   );
   assert.ok(having('whyDenied(').includes('src/core/scheduling/schedule.ts'));
   assert.ok(having('checkGovernance(').includes('src/core/admission/submit.ts'));
+  // What a consumer holds has started.
+  assert.deepEqual(having('{ hold, '), ['src/core/attempts/claims.ts']);
+  assert.ok(having('takeBackForbidden(').includes('src/core/attempts/claims.ts'));
+});
+
+test('[ADR-7] work is handed to backends in one place, for attempts alone', () => {
+  const files = globSync('src/{runtime,app,api,agents,adapters,wire,relay,stores}/**/*.ts');
+  const offering = files
+    .filter((path) => !path.endsWith('.test.ts') && /ackend\.offer\(/.test(readFileSync(path, 'utf8')))
+    .sort();
+  // The first bounds the time of each call of a backend, for the second.
+  assert.deepEqual(offering, ['src/runtime/effects.ts', 'src/runtime/guarded.ts']);
 });

@@ -7,6 +7,7 @@ import type { State } from '../state/state.ts';
 import { startsLeft } from './ceiling.ts';
 import { Demand, type DemandPattern } from './demand.ts';
 import { lastUse } from './evict.ts';
+import { mayOrderWorkers } from './may-order.ts';
 import { start } from './plan.ts';
 import { type PoolSize, wantedWorkers } from './prewarm.ts';
 import { roomiest, Survey } from './room.ts';
@@ -80,6 +81,7 @@ export function lookAhead(turn: WorkerTurn): void {
 
 function prewarm(turn: WorkerTurn, model: ModelRecord, demand: Demand, survey: Survey): void {
   const { state, settings } = turn;
+  if (!mayOrderWorkers(turn)) return;
   const failed = state.pools.failedStarts.get(model.ref);
   if (failed && failed.until > turn.now) return;
   const workers = workersOf(turn, model);

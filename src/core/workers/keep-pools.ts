@@ -15,6 +15,7 @@ import type { BackendEntry } from '../queue/fleet.ts';
 import type { Turn } from '../turn.ts';
 import { ceilingText, type SizeView, startsLeft, wishedWorkers } from './ceiling.ts';
 import { type EvictionRequest, planEviction, planReplacement } from './evict.ts';
+import { mayOrderWorkers } from './may-order.ts';
 import { drainOrStop } from './operator-commands.ts';
 import { ANY_WORKER, evict, start } from './plan.ts';
 import { type DeviceRoom, isLeaving, roomiest, Survey } from './room.ts';
@@ -30,10 +31,10 @@ export function keepWorkerPools(turn: Turn): void {
 }
 
 function keep(turn: Turn, id: string, record: WorkerPoolRecord, survey: Survey): void {
-  const { workers, full, paused } = turn.state;
+  const { workers } = turn.state;
   const excess = stayingWorkers(turn, id).length - wishedWorkers(turn, id, record);
   if (isKept(record) && excess > 0) giveUp(turn, id, excess);
-  if (excess < 0 && !full && !paused) fill(turn, id, record, -excess, survey);
+  if (excess < 0 && mayOrderWorkers(turn)) fill(turn, id, record, -excess, survey);
   const here = workers.keptFor(id);
   const spawned = here.filter(([, { state }]) => state === 'running' || state === 'draining').length;
   const counted = withSpawned(turn, id, record, spawned);

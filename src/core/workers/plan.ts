@@ -7,6 +7,7 @@
  * L3  Nothing is started, drained or evicted in a pool that does not answer.
  * L4  No more than max_total_workers are there: for another one, a worker of another model is replaced.
  * L5  While the gate of GPU memory is closed, nothing is started on a GPU; idle workers make room until it opens again.
+ * L6  In a mode of governance in which no model is called, such as LOCKDOWN, nothing is started, and nothing evicted for it.
  */
 
 import type { WorkerReason } from '../../model/causes.ts';
@@ -18,6 +19,7 @@ import type { Lane } from '../queue/fleet.ts';
 import type { Turn } from '../turn.ts';
 import { ceilingText, startsLeft } from './ceiling.ts';
 import { type EvictionPlan, type EvictionRequest, planEviction, planReplacement } from './evict.ts';
+import { mayOrderWorkers } from './may-order.ts';
 import {
   type DeviceRoom,
   type DeviceWorker,
@@ -36,7 +38,7 @@ export function plan(turn: Turn): void {
   if (pools.known.size === 0) return;
   if (fleet.emptied.size > 0) stopEmptied(turn);
   const lanes = pools.changed ? fleet.unserved : fleet.newlyUnserved;
-  if (lanes.size > 0 && !turn.state.full && !turn.state.paused) {
+  if (lanes.size > 0 && mayOrderWorkers(turn)) {
     const survey = new Survey(turn);
     for (const lane of inOrder(lanes)) planLane(turn, lane, survey);
   }

@@ -9,6 +9,7 @@ import { excessWorkers, startsLeft } from './ceiling.ts';
 import { lastUse } from './evict.ts';
 import { isExpected, lookAhead } from './forecast.ts';
 import { tendWorkerPools } from './keep-pools.ts';
+import { mayOrderWorkers } from './may-order.ts';
 import { drain, start, stop } from './plan.ts';
 import { startFailed } from './reconcile.ts';
 import { type DeviceWorker, roomiest, Survey } from './room.ts';
@@ -91,7 +92,7 @@ function reload(turn: WorkerTurn, id: string, order: PoolRecord): void {
   const failed = state.pools.failedStarts.get(model.ref);
   if (here.some(([, { state }]) => state === 'starting') || (failed && failed.until > turn.now)) return;
   if (state.gates.memory && !isCpu(state.pools.get(id)?.report.labels)) return;
-  if (startsLeft(turn) <= 0) return;
+  if (startsLeft(turn) <= 0 || !mayOrderWorkers(turn)) return;
   const rooms = new Survey(turn).for({ labels: { pool: id }, vramBytes: model.vramBytes });
   const room = roomiest(rooms, model.vramBytes, undefined);
   if (room) start(turn, model, room, { is: 'reload', by: order.by }, (failed?.tries ?? 0) + 1);
