@@ -66,7 +66,11 @@ const OTHERS: Instances = {
     type: 'lease',
     request: { token: 'l', tenant: 'default', agent: 'a', minMemoryMb: 1, ttlMs: 1000 },
   }),
-  'mcp-allow': () => ({ type: 'mcp-allow', definition: { server: 's', tool: 't', definition: '{}', hash: 'h' } as never, by }),
+  'mcp-allow': () => ({
+    type: 'mcp-allow',
+    definition: { server: 's', tool: 't', definition: '{}', hash: 'h' } as never,
+    by,
+  }),
   'mcp-seen': () => ({ type: 'mcp-seen', definitions: [] }),
   'mcp-task': (kit) => ({ type: 'mcp-task', token: kit.token('runs'), task: { server: 's' } as never }),
   'mcp-task-ended': (kit) => ({ type: 'mcp-task-ended', token: kit.token('runs') }),

@@ -53,9 +53,7 @@ describe('[ADR-7] in LOCKDOWN no worker is ordered, and none makes room for anot
     const named = { agent: undefined, adapter: undefined, variant: undefined, metadata: undefined };
     const spec = { ...named, provisioner: 'managers', model: 'm', desired: 2, holdMs: 0 } as const;
     assert.deepEqual(
-      kit.ordered(() =>
-        kit.step({ type: 'worker-pool', id: 'w', order: { is: 'create', spec }, by: 'op' }),
-      ),
+      kit.ordered(() => kit.step({ type: 'worker-pool', id: 'w', order: { is: 'create', spec }, by: 'op' })),
       [[], ['start m', 'start m'], []],
     );
   });
