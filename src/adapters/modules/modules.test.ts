@@ -201,7 +201,9 @@ const STARTS = Number(process.env['ORCHD_TEST_STARTS'] ?? 3);
 
 test('the least memory_mb leaves a module a GiB beside its heap, each time it is started', async (t) => {
   const site = moduleSite(t);
-  const buffers = (mb: number) => `const kept = Array.from({ length: ${mb / 64} }, () => Buffer.alloc(2 ** 26));
+  const buffers = (
+    mb: number,
+  ) => `const kept = Array.from({ length: ${mb / 64} }, () => Buffer.alloc(2 ** 26));
 export const scan = () => [{ key: 'of ' + kept.length, type: 'work' }];`;
   await site.start(
     site.file('fits', buffers(960), { memory_mb: 16 }),

@@ -12,15 +12,15 @@ import { usesSlot } from '../../model/states.ts';
 import type { Gate } from '../limits/gate.ts';
 import { Gates } from '../limits/gates.ts';
 import type { BackendInfo } from '../ports/backend.ts';
+import type { StateFollower } from '../state/follower.ts';
 import type { JobEntry } from '../state/job-entry.ts';
-import type { StateFollower } from '../state/state.ts';
-import { type BackendEntry, Fleet, type Lane, laneOf } from './fleet.ts';
+import { Fleet, type Lane, laneOf } from './fleet.ts';
 import { ahead, GateGroup } from './gate-group.ts';
 import { GateLists, isLetThrough, type WaitsFor, waitingLane } from './gate-lists.ts';
 import { laneKey, needSourceOf } from './lane.ts';
 import { Retries } from './retries.ts';
 import { StartRate } from './start-rate.ts';
-import { StickyLists } from './sticky.ts';
+import { type Holder, type HolderOf, StickyLists } from './sticky.ts';
 
 /** Jobs put back into their lanes in one step, some milliseconds of work. */
 const LET_THROUGH_PER_STEP = 2000;
@@ -43,15 +43,6 @@ function isNextInLane(entry: JobEntry): boolean {
 /** The model that an attempt of the job is for. */
 export const modelOf = ({ ask, job, open }: JobEntry): string | undefined =>
   open?.model ?? job.place?.model ?? ask.spec.model;
-
-/** The backend that a job waits for, since it has the job's conversation, and until when. */
-export interface Holder {
-  readonly backend: BackendEntry;
-  readonly until: number;
-}
-
-/** Decides whether a job waits for the backend with its conversation; see scheduling/affinity.ts. */
-export type HolderOf = (entry: JobEntry, now: number) => Holder | undefined;
 
 export class Queue implements StateFollower {
   /** The jobs that wait for the backend with their conversation. */
@@ -121,6 +112,16 @@ export class Queue implements StateFollower {
     const holder = this.#holderOf(entry, now);
     if (holder) this.stick(entry, holder, now);
     else this.#enterLane(entry);
+  }
+
+  /** A job that waits at a gate finds its backend when it is let through. */
+  conversationMoved(entry: JobEntry, now: number): void {
+    const wait = this.sticky.of(entry);
+    if (!wait && !laneOf(entry)) return;
+    const holder = this.#holderOf(entry, now);
+    if (holder?.backend === wait?.list.backend) return;
+    if (holder) this.stick(entry, holder, now);
+    else this.unstick(entry);
   }
 
   /** A job that was sent to another model leaves the lane, or the gate, of the former one. */

@@ -11,6 +11,15 @@ import type { JobEntry } from '../state/job-entry.ts';
 import type { BackendEntry } from './fleet.ts';
 import { ahead } from './gate-group.ts';
 
+/** The backend that a job waits for, since it has the job's conversation, and until when. */
+export interface Holder {
+  readonly backend: BackendEntry;
+  readonly until: number;
+}
+
+/** Decides whether a job waits for the backend with its conversation; see scheduling/affinity.ts. */
+export type HolderOf = (entry: JobEntry, now: number) => Holder | undefined;
+
 /** A job that waits for the backend with its conversation. */
 export class StickyWait {
   readonly entry: JobEntry;

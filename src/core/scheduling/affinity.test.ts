@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import {
   backendInfo,
   EngineKit,
+  FAILED,
   type Fields,
   SETTINGS,
   SUCCESS,
@@ -211,6 +212,52 @@ describe('[FANO-7] a turn whose seat is busy', () => {
   });
 });
 
+describe('[FANO-7] a turn that was asked before the one ahead of it ended', () => {
+  const answer = (kit: EngineKit, id: string): void => {
+    kit.accept(id);
+    kit.pass(SERVICE_MS);
+    kit.end(id, { ok: true, result: '"said"', thread: threadOn(seatOf(kit, id) as string) });
+  };
+
+  test('goes on in the thread that has just begun, before new conversations', () => {
+    const kit = new EngineKit();
+    kit.backend('a');
+    kit.submit('s1', { session_id: 's' });
+    kit.submit('new');
+    kit.submit('s2', { session_id: 's' });
+    answer(kit, 's1');
+    assert.deepEqual([seatOf(kit, 's2'), kit.state('new')], ['a', 'queued']);
+  });
+
+  test('goes on where the conversation has moved to, and does not wait for its former seat', () => {
+    const kit = waiting();
+    kit.submit('s3', { session_id: 's' });
+    kit.engine.queue.fleet.setUp('a', false);
+    kit.step({ type: 'tick' });
+    assert.equal(seatOf(kit, 's2'), 'b');
+    kit.end('other', SUCCESS);
+    kit.engine.queue.fleet.setUp('a', true);
+    kit.submit('another');
+    assert.equal(seatOf(kit, 'another'), 'a');
+    kit.accept('another');
+    answer(kit, 's2');
+    assert.equal(seatOf(kit, 's3'), 'b');
+  });
+
+  test('does not wait for a seat whose thread is in doubt, nor does the turn that has left it so', () => {
+    const kit = waiting();
+    kit.submit('s3', { session_id: 's' });
+    kit.end('other', SUCCESS);
+    assert.equal(seatOf(kit, 's2'), 'a');
+    kit.accept('s2');
+    kit.found('s2', { is: 'conflict' });
+    assert.equal(seatOf(kit, 's2'), 'b', 'its seat takes no job for a second');
+    kit.accept('s2');
+    kit.end('s2', FAILED);
+    assert.equal(seatOf(kit, 's3'), 'b');
+  });
+});
+
 test('[FANO-7] of the free workers with a cache, the one that has heard the longest part comes first', () => {
   const kit = new EngineKit();
   kit.backend('long');
@@ -228,6 +275,31 @@ test('[FANO-7] of the free workers with a cache, the one that has heard the long
   kit.end('s2', SUCCESS);
   turn('s3', 5);
   assert.equal(seatOf(kit, 's3'), 'long');
+});
+
+test('[FANO-7] of the free seats with a thread, the one with the latest comes first, though another has heard more', () => {
+  const kit = new EngineKit();
+  const turn = (id: string, heard: number): void => {
+    kit.submit(id, { session_id: 's' });
+    kit.accept(id);
+    const seat = seatOf(kit, id) as string;
+    kit.end(id, { ok: true, result: '"said"', thread: { id: seat, messages: heard, hash: `h${heard}` } });
+  };
+  kit.backend('former');
+  turn('s1', 8);
+  kit.engine.queue.fleet.setUp('former', false);
+  kit.backend('latest');
+  // The client has taken back most of the conversation.
+  turn('s2', 4);
+  kit.engine.queue.fleet.setUp('former', true);
+  kit.submit('s3', { session_id: 's' });
+  assert.equal(seatOf(kit, 's3'), 'latest');
+  // The latest one is not there: of the others, the one that has heard the most.
+  kit.accept('s3');
+  kit.submit('s4', { session_id: 's' });
+  kit.engine.queue.fleet.setUp('latest', false);
+  kit.end('s3', { ok: true, result: '"said"', thread: { id: 'latest', messages: 6, hash: 'h6' } });
+  assert.equal(seatOf(kit, 's4'), 'former');
 });
 
 describe('[FANO-7] who is next on a seat', () => {

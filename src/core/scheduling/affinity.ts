@@ -5,8 +5,8 @@
  * than that; then it goes anywhere (docs/decisions/0038).
  */
 import type { BackendEntry, Lane } from '../queue/fleet.ts';
-import type { Holder, Queue } from '../queue/queue.ts';
-import { isUsable } from '../queue/sticky.ts';
+import type { Queue } from '../queue/queue.ts';
+import { type Holder, isUsable } from '../queue/sticky.ts';
 import type { StickyPolicy } from '../settings.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { EngineView } from '../turn.ts';

@@ -48,7 +48,12 @@ export class Roster {
   /** The job that a parked job of a session waits for. */
   sessionHead(entry: JobEntry): JobEntry | undefined {
     const session = sessionOf(entry);
-    return session === undefined ? undefined : this.#sessionQueues.get(session)?.head;
+    return session === undefined ? undefined : this.headOf(session);
+  }
+
+  /** The first of the jobs that a session runs one at a time; `session` is the id of its record. */
+  headOf(session: string): JobEntry | undefined {
+    return this.#sessionQueues.get(session)?.head;
   }
 
   /** Adds a live job to the indexes; `joinSession` is separate. */

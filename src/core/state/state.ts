@@ -31,6 +31,7 @@ import { BatchTable } from './batch-table.ts';
 import { ClosedGates } from './closed-gates.ts';
 import { ConsumerTable, PulledAttempts } from './consumers.ts';
 import { awaitedIds, EndWaiters, endOfEntry } from './end-waiters.ts';
+import { NO_FOLLOWER, type StateFollower } from './follower.ts';
 import { JobEntry, type Parked, type WritableRecords, withAttempt } from './job-entry.ts';
 import { Leases } from './leases.ts';
 import { Pauses } from './pauses.ts';
@@ -46,30 +47,6 @@ const TIMER_POSITION = {
   set: (entry: JobEntry, position: number) => {
     entry.timerPos = position;
   },
-};
-
-/** An index kept by a folder above. State calls it within `apply`, so it never lags behind the records. */
-export interface StateFollower {
-  /** The job can run from now on, unless a limit holds it up. `readyAt` is the instant since which it could have run. */
-  ready(entry: JobEntry, readyAt: number, now: number): void;
-  /** The job no longer waits for a backend. Called for jobs that were not ready, too. */
-  unready(entry: JobEntry): void;
-  /** An attempt uses a slot of its backend from now on, or no longer. */
-  attemptOpened(entry: JobEntry, attempt: AttemptRecord): void;
-  attemptClosed(entry: JobEntry, attempt: AttemptRecord, now: number): void;
-  /** An attempt is open from now on, whether it uses a slot or not. */
-  attemptBegun(entry: JobEntry, attempt: AttemptRecord, now: number): void;
-  /** An attempt is closed, and has the cost that its record says. */
-  attemptOver(entry: JobEntry, attempt: AttemptRecord, now: number): void;
-}
-
-const NO_FOLLOWER: StateFollower = {
-  ready: () => undefined,
-  unready: () => undefined,
-  attemptOpened: () => undefined,
-  attemptClosed: () => undefined,
-  attemptBegun: () => undefined,
-  attemptOver: () => undefined,
 };
 
 export class State {
@@ -166,6 +143,9 @@ export class State {
         return undefined;
       case 'lease':
         this.leases.set(change.id, change.after);
+        return undefined;
+      case 'session':
+        this.#setSession(change, now);
         return undefined;
       default:
         this.keep(change);
@@ -362,6 +342,14 @@ export class State {
     this.ended.add(entry);
     const next = this.roster.leaveSession(entry);
     if (next) this.settle(next, now);
+  }
+
+  /** The next job of the session was made ready by the end of the one ahead, before this record says what was heard. */
+  #setSession(change: Extract<SmallChange, { kind: 'session' }>, now: number): void {
+    const before = this.sessions.get(change.id)?.threads;
+    this.keep(change);
+    const next = change.after?.threads === before ? undefined : this.roster.headOf(change.id);
+    if (next?.job.state === 'queued') this.#follower.conversationMoved(next, now);
   }
 
   #setFailure(id: string, after: FailureRecord | null): void {

@@ -12,7 +12,10 @@ export function threadsOf(state: State, { ask }: JobEntry): readonly SessionThre
 
 export const canRun = (backend: BackendEntry, lane: Lane): boolean => backend.lanes.includes(lane);
 
-/** The free backend of a lane that has heard the most of a conversation; of two, the one that has heard the latest. */
+/**
+ * The free backend of a lane with the latest thread of a conversation: an older one that has heard more has heard what the
+ * client has taken back since. Else the one that has heard the most; of two, the one that has heard the latest.
+ */
 export function freeHolder(
   fleet: Fleet,
   lane: Lane,
@@ -21,11 +24,13 @@ export function freeHolder(
 ): BackendEntry | undefined {
   let best: BackendEntry | undefined;
   let most = -1;
-  for (const { backend: name, heard } of threads) {
-    const backend = fleet.backends.get(name);
-    if (heard < most || !backend?.free || !canRun(backend, lane) || !mayUse(backend)) continue;
+  const latest = threads.at(-1);
+  for (const held of threads) {
+    const backend = fleet.backends.get(held.backend);
+    if (!backend?.free || !canRun(backend, lane) || !mayUse(backend)) continue;
+    if (held.heard < most && (held !== latest || held.thread === undefined)) continue;
     best = backend;
-    most = heard;
+    most = held.heard;
   }
   return best;
 }
