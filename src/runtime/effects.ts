@@ -52,7 +52,8 @@ export interface EffectsParts {
 
 /**
  * The acceptance of an attempt that only decides is recorded after this time. Mostly the attempt has ended by then, also
- * where it reads and stores bodies, and saves a commit: when it is lost it is begun again, accepted or not.
+ * where it reads and stores bodies, and saves a commit: when it is lost it is begun again, accepted or not. Its end says
+ * when it was accepted.
  */
 export const DECISION_MS = 100;
 
@@ -285,7 +286,7 @@ export class Effects {
       this.#parts.env.timers.after(DECISION_MS, report);
     else report();
     // Followed before the acceptance is durable: a quick outcome is then written in the same flush.
-    if (answer.is === 'accepted') this.#readers.follow(token, backend);
+    if (answer.is === 'accepted') this.#readers.follow(token, backend, this.#parts.clock.now());
   }
 
   #refused(token: string, answer: Extract<OfferReply, { is: 'refused' }>): void {

@@ -1,7 +1,7 @@
 /** Reads the events of running attempts, one reader for each, and posts their ends to the loop. */
 import { afterOutput } from '../core/attempts/ending.ts';
 import type { Engine } from '../core/engine/engine.ts';
-import type { Backend, ExecutionEvent, ExecutionOutcome } from '../core/ports/backend.ts';
+import type { Backend, ExecutionEvent, ExecutionOutcome, Outcome } from '../core/ports/backend.ts';
 import type { JobEntry } from '../core/state/job-entry.ts';
 import type { Env } from '../kit/env/env.ts';
 import type { Commander } from '../model/worker-wire.ts';
@@ -14,6 +14,8 @@ import type { Outcomes } from './outcomes.ts';
 interface Reading {
   readonly entry: JobEntry;
   readonly token: string;
+  /** When the executor accepted the attempt, where this brain has heard so: it may not have been recorded yet. */
+  readonly acceptedAt: number | undefined;
   /** The backend that was read last. */
   backend: Backend;
   /** The number of the last event received, and when that was. */
@@ -49,13 +51,13 @@ export class EventReaders {
     this.#tokens.delete(entry);
   }
 
-  follow(token: string, backend: Backend): void {
+  follow(token: string, backend: Backend, acceptedAt?: number): void {
     const { engine, runner, env } = this.#parts;
     const entry = engine.state.open.get(token);
     if (!entry || this.#tokens.get(entry) === token || runner.stopped) return;
     this.#tokens.set(entry, token);
     const since = env.clock.monotonic();
-    this.#read({ entry, token, backend, from: 0, since, tries: 1, hasOutput: false });
+    this.#read({ entry, token, acceptedAt, backend, from: 0, since, tries: 1, hasOutput: false });
   }
 
   /** Reads to the end of the execution. A reader that loses its executor tries again for holderLostMs, then posts `lost`. */
@@ -71,7 +73,7 @@ export class EventReaders {
     };
     backend.follow(token, reading.from, hear, who()).then(
       (end) => {
-        if (end.is === 'ended') this.#ended(entry, token, end.outcome);
+        if (end.is === 'ended') this.#ended(reading, end.outcome);
         else if (end.is === 'forgotten') this.#endedUnknown(reading, end.why);
         else this.#readAgain(reading);
       },
@@ -104,13 +106,14 @@ export class EventReaders {
   }
 
   /** The entry in #tokens stays until the end is durable, so that no second reader starts. */
-  #ended({ ask }: JobEntry, token: string, outcome: ExecutionOutcome): void {
+  #ended({ entry, token, acceptedAt }: Reading, outcome: ExecutionOutcome): void {
     const { runner, loop, outcomes } = this.#parts;
     if (runner.stopped) return;
-    const recorded = outcomes.recorded(outcome, ask);
-    if (!(recorded instanceof Promise)) return loop.post({ type: 'outcome', token, outcome: recorded });
+    const recorded = outcomes.recorded(outcome, entry.ask);
+    const post = (how: Outcome): void => loop.post({ type: 'outcome', token, outcome: how, acceptedAt });
+    if (!(recorded instanceof Promise)) return post(recorded);
     recorded.then(
-      (late) => runner.stopped || loop.post({ type: 'outcome', token, outcome: late }),
+      (late) => runner.stopped || post(late),
       (error: Error) => runner.stopped || loop.fail(error),
     );
   }

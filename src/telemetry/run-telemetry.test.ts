@@ -72,6 +72,19 @@ test('a step is told when its attempt is accepted and when it ends, with its tim
   ]);
 });
 
+test('a decision takes as long as it took, also where its acceptance was not recorded before its end', () => {
+  const kit = new Told();
+  kit.calls();
+  kit.accept('r.1');
+  kit.end('r.1', USED);
+  kit.lines;
+  const acceptedAt = kit.now + 2;
+  kit.now += 9;
+  const outcome = { ...SUCCESS, label: 'clerk/llm_call,completed' } as Outcome;
+  kit.step({ type: 'outcome', token: kit.token('r'), outcome, acceptedAt });
+  assert.deepEqual(kit.lines, ['state_transition r llm_call completed 7']);
+});
+
 test('another brain tells nothing again of what was begun or has ended before', () => {
   const kit = new Told();
   kit.calls();

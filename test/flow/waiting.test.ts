@@ -187,7 +187,7 @@ describe('a function that waits for jobs', () => {
 });
 
 onStores(
-  'an attempt that only decides: its acceptance is recorded if it takes long, and not otherwise',
+  'an attempt that only decides: its acceptance is recorded with its end, or before if it takes long, and so is how long it took',
   STORES,
   async (t, data) => {
     const mayEnd = Promise.withResolvers<string>();
@@ -198,16 +198,22 @@ onStores(
       isLong.push(run);
       return () => undefined;
     };
-    const env = { ...real, timers: { ...real.timers, after } };
+    let passedMs = 0;
+    const { now, monotonic } = real.clock;
+    const clock = { now: () => now() + passedMs, monotonic: () => monotonic() + passedMs };
+    const env = { ...real, clock, timers: { ...real.timers, after } };
     const turns = async () => {
       for (let turn = 0; turn < 20; turn++) await nextTurn(real.timers);
+      passedMs += 5000;
       return 'soon';
     };
     const types = { quick: turns, slow: () => mayEnd.promise };
     const brain = await start(t, { data, env, backends: [{ name: 'decides', repeatable: true, types }] });
     await brain.submit({ job_id: 'quick', type: 'quick' });
-    const { state, attempts } = await within(brain.wait('quick'));
-    assert.deepEqual([state, attempts.length, attempts[0]?.accepted_at], ['succeeded', 1, undefined]);
+    const { state, attempts, started_at: startedAt } = await within(brain.wait('quick'));
+    const [{ accepted_at: acceptedAt = 0, ended_at: endedAt = 0 } = {}] = attempts;
+    assert.deepEqual([state, attempts.length, isLong.length, startedAt], ['succeeded', 1, 1, acceptedAt]);
+    assert.ok(endedAt - acceptedAt >= 5000, `it took ${endedAt - acceptedAt} ms`);
     await brain.submit({ job_id: 'slow', type: 'slow' });
     await eventually('it is offered', async () => isLong.length === 2);
     assert.equal((await brain.get('slow')).state, 'claimed');

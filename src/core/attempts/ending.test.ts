@@ -51,6 +51,42 @@ test('an outcome that arrives before the acceptance ends the job as succeeded', 
   assert.ok(kit.job('a').job.startedAt !== undefined);
 });
 
+describe('an acceptance that only the end tells', () => {
+  const ended = (acceptedAt: number, isRecorded = false): EngineKit => {
+    const kit = new EngineKit();
+    kit.backend('b');
+    kit.submit('a');
+    kit.now += 10;
+    if (isRecorded) kit.accept('a');
+    kit.now += 40;
+    kit.step({ type: 'outcome', token: kit.token('a'), outcome: SUCCESS, acceptedAt });
+    return kit;
+  };
+  const times = (kit: EngineKit) => {
+    const { job, past } = kit.job('a');
+    const [attempt] = past ?? [];
+    return [job.startedAt, attempt?.acceptedAt, attempt?.endedAt].map((at) => (at ?? 0) - START);
+  };
+
+  test('is that of the attempt, and the start of the job', () => {
+    assert.deepEqual(times(ended(START + 20)), [20, 20, 50]);
+  });
+
+  test('counts only where none was recorded, and lies between the intent and the end', () => {
+    assert.deepEqual(times(ended(START + 20, true)), [10, 10, 50]);
+    assert.deepEqual(times(ended(START + 70)), [50, 50, 50]);
+    assert.deepEqual(times(ended(START - 5)), [0, 0, 50]);
+  });
+
+  test('is none of an attempt that the provider turned away', () => {
+    const kit = new EngineKit();
+    kit.backend('b');
+    kit.submit('a');
+    kit.step({ type: 'outcome', token: kit.token('a'), outcome: TURNED_AWAY, acceptedAt: kit.now });
+    assert.equal(kit.job('a').past?.[0]?.acceptedAt, undefined);
+  });
+});
+
 describe('a job that the provider turned away', () => {
   const turnedAway = (retryAfterMs?: number): Outcome =>
     retryAfterMs === undefined ? TURNED_AWAY : { ...(TURNED_AWAY as TurnedAway), retryAfterMs };

@@ -26,11 +26,12 @@ const MAX_RETRY_AFTER_MS = 24 * 3_600_000;
 /** The end of an execution for which the provider may have worked. */
 type RunOutcome = Exclude<Outcome, TurnedAway>;
 
-/** Closes an open attempt whose end its backend has confirmed. */
-export function endAttempt(turn: Turn, entry: JobEntry, reported: Outcome): void {
-  const attempt = entry.open;
-  if (!attempt) return;
-  if (reported.ok === 'turned_away') return turnAway(turn, entry, attempt, reported);
+/** Closes an open attempt whose end its backend has confirmed. `acceptedAt` counts where no acceptance was recorded. */
+export function endAttempt(turn: Turn, entry: JobEntry, reported: Outcome, acceptedAt?: number): void {
+  const { open } = entry;
+  if (!open) return;
+  if (reported.ok === 'turned_away') return turnAway(turn, entry, open, reported);
+  const attempt = withAcceptance(turn, open, acceptedAt);
   const outcome = withoutErased(entry, reported);
   measure(turn, entry, attempt);
   noteUsage(turn, entry, attempt.backend, outcome);
@@ -43,7 +44,7 @@ export function endAttempt(turn: Turn, entry: JobEntry, reported: Outcome): void
   // The outcome arrived before the acceptance. A job can only succeed from `running`, so start it first.
   const needsStart = outcome.ok === true || outcome.ok === 'waits';
   if (entry.job.state === 'claimed' && needsStart) {
-    turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
+    turn.put('job', entry.uid, start(entry.job, attempt.acceptedAt ?? turn.now), 'started');
   }
   const usage = outcome.usage && countsIn(outcome.usage);
   const isPartial = outcome.ok !== true && outcome.usage?.isPartial === true;
@@ -63,6 +64,13 @@ export function endAttempt(turn: Turn, entry: JobEntry, reported: Outcome): void
   } else if (outcome.ok === false) {
     endBadly(turn, entry, outcome.error, outcome.retryAfterMs, true);
   } else endKilled(turn, entry, attempt);
+}
+
+/** The end tells how long an attempt took, also one whose acceptance was not recorded before. */
+function withAcceptance(turn: Turn, attempt: AttemptRecord, at: number | undefined): AttemptRecord {
+  if (attempt.acceptedAt !== undefined || at === undefined) return attempt;
+  // Brain time may have been set back since.
+  return { ...attempt, acceptedAt: Math.max(attempt.at, Math.min(at, turn.now)) };
 }
 
 /**

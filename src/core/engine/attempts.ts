@@ -10,7 +10,13 @@ export type AttemptEvent =
   | { readonly type: 'offered'; readonly token: string; readonly answer: OfferAnswer }
   | { readonly type: 'found'; readonly token: string; readonly finding: Finding }
   | { readonly type: 'killed'; readonly token: string; readonly answer: KillAnswer }
-  | { readonly type: 'outcome'; readonly token: string; readonly outcome: Outcome }
+  | {
+      readonly type: 'outcome';
+      readonly token: string;
+      readonly outcome: Outcome;
+      /** When the executor accepted the attempt, as far as this brain knows: it counts where it was not recorded. */
+      readonly acceptedAt?: number | undefined;
+    }
   | { readonly type: 'lost'; readonly token: string }
   /** An attempt has produced its first output. */
   | { readonly type: 'output'; readonly token: string };
@@ -19,7 +25,7 @@ export const attempts = {
   offered: ofOpen((turn, entry, { answer }) => offered(turn, entry, answer)),
   found: ofOpen((turn, entry, { finding }) => found(turn, entry, finding)),
   killed: ofOpen((turn, entry, { answer }) => killed(turn, entry, answer)),
-  outcome: ofOpen((turn, entry, { outcome }) => endAttempt(turn, entry, outcome)),
+  outcome: ofOpen((turn, entry, { outcome, acceptedAt }) => endAttempt(turn, entry, outcome, acceptedAt)),
   lost: ofOpen((turn, entry) => lost(turn, entry)),
   output: ofOpen((_, entry) => {
     entry.outputAttempt = entry.open?.n ?? entry.outputAttempt;
