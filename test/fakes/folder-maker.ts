@@ -21,6 +21,8 @@ import {
   retry,
   start,
   succeed,
+  wait,
+  wake,
 } from '../../src/model/moves.ts';
 import {
   type AskRecord,
@@ -33,6 +35,7 @@ import {
   tokenOf,
 } from '../../src/model/records.ts';
 import { upcast } from '../../src/model/upcast.ts';
+import type { TokenCounts } from '../../src/model/usage.ts';
 import { type Manifest, NO_CHECKPOINT, writeManifest } from '../../src/stores/journal/checkpoint/manifest.ts';
 import { mergeCheckpoint } from '../../src/stores/journal/checkpoint/merge.ts';
 import { type Paths, paths, segmentName } from '../../src/stores/journal/layout.ts';
@@ -108,6 +111,17 @@ export class JobScript {
     return [...ended, ...failed, ...this.#move(next)];
   }
 
+  /** A try ends by waiting, and the job is queued again. */
+  waits(usage?: TokenCounts): Change[] {
+    const step = (this.job.wait?.step ?? 0) + 1;
+    const record = { step, state: '{}', children: [], needs: 'all', until: NOW } as const;
+    return [
+      ...this.#try(end(this.attempt as AttemptRecord, NOW, 'waits', { usage }), 'waits'),
+      ...this.#move(wait(this.job, record)),
+      ...this.#move(wake(this.job, NOW, 'time')),
+    ];
+  }
+
   redrive(): Change[] {
     return this.#move(redrive(this.job, NOW));
   }
@@ -128,9 +142,9 @@ export class JobScript {
     return [change('job', this.uid, after)];
   }
 
-  #try(after: AttemptRecord): Change[] {
+  #try(after: AttemptRecord, cause?: string): Change[] {
     this.attempt = after;
-    return [change('attempt', tokenOf(this.uid, after.n), after)];
+    return [change('attempt', tokenOf(this.uid, after.n), after, cause)];
   }
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { askOf, change, JobScript, NOW } from '../../../test/fakes/folder-maker.ts';
+import type { LooseRecord } from '../../core/ports/store.ts';
 import { errorInfo } from '../../model/errors.ts';
 import { end, newAttempt } from '../../model/moves.ts';
 import type { Bill } from '../../model/price.ts';
@@ -38,6 +39,21 @@ function recovered(changes: readonly Change[], framesBytes?: number): Records {
   return records;
 }
 
+/** From a checkpoint after the changes `before`, and a log of those `since`. */
+function recoveredFrom(before: readonly Change[], since: readonly Change[]): Records {
+  const base = replayed(before);
+  const brain: LooseRecord[] = base.brain ? [{ kind: 'brain', id: BRAIN_ID, after: base.brain }] : [];
+  const contents = { bundles: [...base.jobs.values()], records: [...base.others.values(), ...brain] };
+  const log = new LastChanges();
+  since.forEach((each, at) => {
+    log.add(Buffer.from(encodeChange(each)), before.length + at + 1, 1);
+  });
+  const records = new Records();
+  passOn(contents, log, records);
+  records.seq = before.length + since.length;
+  return records;
+}
+
 /** Ids of failures are free text. */
 const ODD_IDS = ['plain', 'a "quote"', 'ends with \\', '\\"', 'Grüße\n', '","', '\u{1F600}'];
 
@@ -52,29 +68,31 @@ function changesOf(picks: readonly number[]): Change[] {
   const jobs = new Map<string, JobScript>();
   for (const pick of picks) {
     const uid = ['job', 'job-2', 'tenant~job'][pick % 3] as string;
-    const script = jobs.get(uid) ?? new JobScript(uid);
+    const known = jobs.get(uid);
+    const script = known ?? new JobScript(uid);
     jobs.set(uid, script);
     const n = changes.length + 1;
     if (pick % 7 === 0) changes.push(failure(ODD_IDS[(pick / 7) % ODD_IDS.length] as string, pick));
     else if (pick % 11 === 0)
       changes.push(change('failure', `default~${ODD_IDS[(pick / 11) % ODD_IDS.length]}`, null));
-    else changes.push(...nextStep(script, n, pick));
+    else changes.push(...(known ? nextStep(script, n, pick) : script.ask(n)));
   }
   return changes;
 }
 
 function nextStep(script: JobScript, n: number, pick: number): Change[] {
-  switch (script.attempt || n === 1 || script.job.attempt > 0 ? script.job.state : 'succeeded') {
+  switch (script.job.state) {
     case 'queued':
-      return script.claim();
+      return script.claim(script.job.attempt === 0 ? n : undefined);
     case 'claimed':
       return script.start();
     case 'running':
+      if (pick % 3 === 0) return script.waits();
       return pick % 2 === 0 ? script.succeed() : script.fail(pick % 5 === 0 ? 'die' : 'retry');
     case 'dead':
-      return script.redrive();
+      return pick % 2 === 0 ? script.redrive() : script.revive(n);
     default:
-      return [...script.ask(n), ...script.claim(n)];
+      return script.ask(n);
   }
 }
 
@@ -84,6 +102,18 @@ test('what is recovered from a log is what all of its changes, one after the oth
       const changes = changesOf(picks);
       assert.equal(stateHash(recovered(changes)), stateHash(replayed(changes)));
       assert.deepEqual([...recovered(changes).others.keys()], [...replayed(changes).others.keys()]);
+    }),
+  );
+});
+
+test('what is recovered from a checkpoint and the log after it is what all changes lead to, wherever the checkpoint was made', () => {
+  fc.assert(
+    fc.property(fc.array(fc.nat(10_000), { maxLength: 120, size: 'max' }), fc.nat(), (picks, pick) => {
+      const changes = changesOf(picks);
+      const at = pick % (changes.length + 1);
+      const records = recoveredFrom(changes.slice(0, at), changes.slice(at));
+      assert.equal(stateHash(records), stateHash(replayed(changes)));
+      assert.deepEqual([...records.others.keys()], [...replayed(changes).others.keys()]);
     }),
   );
 });

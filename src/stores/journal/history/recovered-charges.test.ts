@@ -5,14 +5,7 @@ import fc from 'fast-check';
 import { change, FolderMaker, JobScript, NOW } from '../../../../test/fakes/folder-maker.ts';
 import type { JobBundle } from '../../../core/ports/store.ts';
 import type { Charge } from '../../../model/charge.ts';
-import { end, wait, wake } from '../../../model/moves.ts';
-import {
-  type AskRecord,
-  type AttemptRecord,
-  type Change,
-  PAST_ATTEMPTS,
-  tokenOf,
-} from '../../../model/records.ts';
+import { type AskRecord, type Change, PAST_ATTEMPTS, tokenOf } from '../../../model/records.ts';
 import { isTerminal } from '../../../model/states.ts';
 import { chargeIn } from '../../charges.ts';
 import { Records } from '../../records.ts';
@@ -128,22 +121,8 @@ const restored = ({ uid, ask, attempts }: JobBundle): Change[] => [
   ...attempts.map((attempt) => change('attempt', tokenOf(uid, attempt.n), attempt, 'redrive')),
 ];
 
-/** A try that ends by waiting: no job keeps it, but what it has used is charged. */
-function waits(script: JobScript): Change[] {
-  const { uid } = script;
-  const begun = [...script.claim(), ...script.start()];
-  const attempt = end(script.attempt as AttemptRecord, NOW, 'waits', { usage: USAGE });
-  const record = { step: 1, state: '{}', children: [], needs: 'all', until: NOW } as const;
-  const waiting = wait(script.job, record);
-  script.job = wake(waiting, NOW, 'time');
-  script.attempt = attempt;
-  return [
-    ...begun,
-    change('attempt', tokenOf(uid, attempt.n), attempt, 'waits'),
-    change('job', uid, waiting, 'waits'),
-    change('job', uid, script.job),
-  ];
-}
+/** No job keeps an attempt that ends by waiting, but what it has used is charged. */
+const waits = (script: JobScript): Change[] => [...script.claim(), ...script.start(), ...script.waits(USAGE)];
 
 const tried = (script: JobScript, then: 'retry' | 'die'): Change[] => [
   ...script.claim(),
