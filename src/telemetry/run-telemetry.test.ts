@@ -53,7 +53,7 @@ class Told extends WatchedPools {
   }
 }
 
-test('a step is told when its attempt is accepted and when it ends, with its time and tokens', () => {
+test('[ADR-8] a step is told when its attempt is accepted and when it ends, with its time and tokens', () => {
   const kit = new Told();
   kit.calls();
   assert.deepEqual(kit.lines, ['state_transition r init llm_call 3']);

@@ -15,6 +15,7 @@ import {
   type GovernanceRecord,
   MODES,
   type Mode,
+  TOOL_CATEGORIES,
 } from '../../model/governance.ts';
 import { explain } from '../scheduling/explain.ts';
 
@@ -95,6 +96,65 @@ describe('[ADR-7] the mode', () => {
           assert.equal(!(reply instanceof OrchdError), isAllowed, `${from} to ${to}, ${isPerson}`);
           assert.equal(record(kit).mode, isAllowed ? to : from);
         }
+  });
+});
+
+describe('[ADR-7] by default', () => {
+  const ways: Partial<Record<Mode, readonly Mode[]>> = { RECOVERY: ['LOCKDOWN', 'RECOVERY'] };
+  const inMode = (mode: Mode): EngineKit => {
+    const kit = governed();
+    for (const each of ways[mode] ?? (mode === 'NORMAL' ? [] : [mode])) setMode(kit, each);
+    return kit;
+  };
+  const verdicts: Readonly<Record<Mode, string>> = {
+    NORMAL: 'read write network command agent mcp other own are admitted',
+    ALERT: 'read network agent own are admitted, write command mcp other APPROVAL_REQUIRED',
+    DEGRADED: 'read are admitted, write network command agent mcp other own GOVERNANCE_DENIED',
+    LOCKDOWN: 'read write network command agent mcp other own are admitted',
+    RECOVERY: 'read are admitted, write network command agent mcp other own GOVERNANCE_DENIED',
+  };
+  for (const mode of MODES)
+    test(`${mode}: tools of the categories ${verdicts[mode]}`, () => {
+      const kit = inMode(mode);
+      const codes = new Map<string, string[]>();
+      for (const category of [...TOOL_CATEGORIES, 'own']) {
+        const code = codeOf(kit.trySubmit(`t-${category}`, tool('x', category)));
+        codes.set(code, [...(codes.get(code) ?? []), category]);
+      }
+      const told = [...codes].map(
+        ([code, of]) => `${of.join(' ')} ${code === 'admitted' ? 'are admitted' : code}`,
+      );
+      assert.equal(told.join(', '), verdicts[mode]);
+    });
+
+  const kinds = ['runs', 'models', 'tools', 'others'] as const;
+  const most: Readonly<Record<Mode, readonly number[]>> = {
+    NORMAL: [3, 3, 3, 3],
+    ALERT: [3, 3, 3, 3],
+    DEGRADED: [3, 3, 3, 3],
+    LOCKDOWN: [0, 0, 0, 0],
+    RECOVERY: [2, 2, 2, 3],
+  };
+  for (const mode of MODES)
+    test(`${mode}: of three jobs of each kind start ${most[mode].map((n, at) => `${n} ${kinds[at]}`).join(', ')}`, () => {
+      const kit = governed();
+      kit.backend('b', { ...BACKEND, slots: 20 });
+      for (const each of ways[mode] ?? (mode === 'NORMAL' ? [] : [mode])) setMode(kit, each);
+      for (let n = 0; n < 3; n++) {
+        kit.submit(`runs-${n}`, { type: 'agent', agent: 'clerk' });
+        kit.submit(`models-${n}`, { type: 'inference' });
+        kit.submit(`tools-${n}`, tool('x', 'read'));
+        kit.submit(`others-${n}`);
+      }
+      const started = kinds.map((kind) => kit.claims.filter((id) => id.startsWith(kind)).length);
+      assert.deepEqual(started, most[mode]);
+    });
+
+  test('ALERT lets a call go on that a person has allowed', () => {
+    const kit = inMode('ALERT');
+    const tags = { agent: 'clerk', tool: 'x', category: 'write', approved: 'yes' };
+    assert.equal(codeOf(kit.trySubmit('w', { type: 'tool', tags })), 'admitted');
+    assert.equal(kit.state('w'), 'claimed');
   });
 });
 
@@ -310,6 +370,32 @@ describe('[ADR-7] a call that a rule forbids', () => {
     run(kit, 'lower', 'writer', { parent_id: 'low' });
     const below = kit.trySubmit('lower.1', tool('write_file', 'write', { parent_id: 'lower' }));
     assert.equal(codeOf(below), 'GOVERNANCE_DENIED');
+  });
+
+  test('is denied by a rule about an agent above it that has ended and left memory, also when it would start', () => {
+    const rule = {
+      name: 'quiet',
+      effect: 'deny',
+      agents: ['boss'],
+      types: ['agent'],
+      modes: ['ALERT'],
+    } as const;
+    const kit = governed({ rules: [rule] });
+    run(kit, 'top', 'boss');
+    kit.submit('top.1', tool('start', 'read', { parent_id: 'top' }));
+    kit.backend('b', { ...BACKEND, slots: 2 });
+    kit.submit('low', { type: 'agent', agent: 'scout', parent_id: 'top.1' });
+    assert.equal(kit.state('low'), 'queued');
+    setMode(kit, 'ALERT');
+    for (const id of ['top.1', 'top']) {
+      kit.step({ type: 'pause-job', uid: 'low', by: 'x' });
+      if (id !== 'top') kit.accept(id);
+      kit.end(id, SUCCESS);
+      kit.step({ type: 'indexed', uids: [{ uid: id, seq: kit.job(id).seq }] });
+      assert.equal(kit.engine.state.jobs.get(id), undefined);
+    }
+    kit.step({ type: 'resume-job', uid: 'low', by: 'x' });
+    assert.equal(kit.job('low').job.error?.code, 'GOVERNANCE_DENIED');
   });
 
   test('is forbidden its model by whatever name the rule and the caller have', () => {
