@@ -19,8 +19,8 @@ import { GIVEN, type OwnServer, ownMariaDb } from '../test/fakes/mariadb.ts';
 import { batchesOf } from './test-batches.ts';
 
 const OLDEST_NODE = 24;
-/** On two cores: of four files at once two mostly wait, for a process, a timer or a database. */
-const CONCURRENCY = 4;
+/** On two cores: of six files at once most wait, for a process, a timer or a database. */
+const CONCURRENCY = 6;
 /** A test that sets no timeout of its own fails after this. */
 const TEST_TIMEOUT_MS = 600_000;
 

@@ -55,7 +55,8 @@ test('the brain is killed in the middle of a run: the command goes on, and print
   (await held.promise).say('late.').end();
   const { code, out, err } = await running.ended;
   assert.deepEqual([code, out], [0, 'It is late.\n'], err);
-  assert.match(err, /^orchd: calls the tool current_time\norchd: the connection was lost; reconnecting\n$/);
+  const told = err.replaceAll(/^orchd: (the run )?waits in the queue.*\n/gm, ''); // on a slow machine
+  assert.equal(told, 'orchd: calls the tool current_time\norchd: the connection was lost; reconnecting\n');
 });
 
 test('an answer that ends while there is no brain is printed to its end', { timeout: 120_000 }, async (t) => {
