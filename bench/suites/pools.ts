@@ -45,7 +45,9 @@ export async function measure({ cycles, plan }: Args): Promise<Record<string, Va
 }
 
 const POOLS = 1000;
-const DEVICES = 250;
+/** Pools of managers, and devices of each: a manager reports at most 256 workers. */
+const MANAGERS = 5;
+const DEVICES = 50;
 const PLANS = 200;
 /** So that a device has room for four workers. */
 const DEVICE_GB = 40;
@@ -58,14 +60,15 @@ function measurePlan(is: Occupation): Values {
   });
   kit.model('m', { slots: 4 });
   const sizes = Array.from({ length: DEVICES }, () => (is === 'no room' ? DEVICE_GB / 2 : DEVICE_GB));
-  kit.pool('p', sizes);
+  const managers = Array.from({ length: MANAGERS }, (_, n) => `p${n}`);
+  for (const id of managers) kit.pool(id, sizes);
   for (let n = 0; n < POOLS; n++) {
     const named = { agent: undefined, adapter: undefined, variant: undefined, metadata: undefined };
     const spec = { ...named, provisioner: 'managers', model: 'm', desired: 1, holdMs: 600_000 } as const;
     kit.step({ type: 'worker-pool', id: `w${n}`, order: { is: 'create', spec }, by: 'bench' });
   }
   for (const { kind, id, record } of dueWorkers(kit.engine.state)) kit.carryOut(kind, id, record);
-  kit.report('p');
+  for (const id of managers) kit.report(id);
   const ms: number[] = [];
   for (let n = 0; n < 2 * PLANS; n++) {
     kit.now += 1000;

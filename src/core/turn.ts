@@ -89,12 +89,12 @@ export class Turn implements EngineView {
     if (kind === 'job' && after && isTerminal((after as JobRecord).state))
       return this.#putEnded(id, after as JobRecord, cause);
     const entry = this.#put({ kind, id, after, cause } as Change);
-    if (kind === 'attempt' && after && !isOpen((after as AttemptRecord).state)) this.#endLeaseOf(id);
+    if (kind === 'attempt' && after && !isOpen((after as AttemptRecord).state)) this.endLeaseOf(id);
     return entry;
   }
 
   /** The lease that an attempt has on a device ends with it, in the same commit. */
-  #endLeaseOf(token: string): void {
+  endLeaseOf(token: string): void {
     const lease = attemptLeaseId(token);
     if (this.state.leases.get(lease)) this.#put({ kind: 'lease', id: lease, after: null, cause: 'released' });
   }

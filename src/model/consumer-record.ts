@@ -2,7 +2,7 @@
 
 /**
  * `live`: it is offered work. `draining`: it finishes what it holds, and gets nothing new. `silent`: its lease has ended;
- * a heartbeat makes it live again.
+ * a heartbeat brings it back as it was.
  */
 export type ConsumerState = 'live' | 'draining' | 'silent';
 
@@ -29,6 +29,8 @@ export interface ConsumerRecord {
   /** It is silent when it has sent nothing for this long. */
   readonly ttlMs: number;
   readonly state: ConsumerState;
+  /** Of a silent one: it was draining before, and gets nothing new when it is heard again. */
+  readonly wasDraining?: true | undefined;
   readonly registeredAt: number;
   /** As of the last written heartbeat: not every heartbeat is written. For a silent one, when it fell silent. */
   readonly seenAt: number;

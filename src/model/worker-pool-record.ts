@@ -39,6 +39,8 @@ export interface WorkerPoolRecord extends WorkerPoolSpec {
   readonly heartbeatAt: number | undefined;
   /** While it drains: when workers that are still busy are stopped. */
   readonly drainBy: number | undefined;
+  /** While it drains: that instant has passed, and what runs still is to be ended at once. */
+  readonly graceOver?: true | undefined;
   /** Who gave the last order; `hold` where its time was over. */
   readonly by: string;
   /** When the last order was given. */

@@ -67,6 +67,7 @@ export class WorkerPoolCommands extends Commands {
       ordered_at: record.at,
       last_heartbeat: record.heartbeatAt ?? null,
       drain_by: record.drainBy ?? null,
+      grace_over: record.graceOver ?? false,
       by: record.by,
       metadata: record.metadata ?? {},
       problem: problemOf(this.engine, id, record) ?? null,

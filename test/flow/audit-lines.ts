@@ -12,9 +12,13 @@ export interface AuditLine {
   readonly id: string;
   /** The cause, as it is written in the trail. */
   readonly cause: string;
-  /** The state in the record after the change; undefined for records without one. */
+  /** The state, or status, in the record after the change; undefined for records without one. */
   readonly state: string | undefined;
 }
+
+type Stated = { readonly state?: string; readonly status?: string } | null | undefined;
+
+const stateOf = (after: Stated): string | undefined => after?.state ?? after?.status;
 
 interface Row {
   readonly subject: string;
@@ -35,8 +39,8 @@ async function linesOfRows(t: TestContext, url: string): Promise<AuditLine[]> {
   );
   return rows.map(({ subject, event_type: event, details }) => {
     const colon = event.indexOf(':');
-    const { after } = JSON.parse(details) as { after?: { state?: string } | null };
-    return { kind: event.slice(0, colon), id: subject, cause: event.slice(colon + 1), state: after?.state };
+    const { after } = JSON.parse(details) as { after?: Stated };
+    return { kind: event.slice(0, colon), id: subject, cause: event.slice(colon + 1), state: stateOf(after) };
   });
 }
 
@@ -44,8 +48,8 @@ async function linesOfLog(folder: string): Promise<AuditLine[]> {
   const lines: AuditLine[] = [];
   await readLog(realEnv().disk, paths(folder).log, { nextSeq: 1, chain: 0 }, ({ payload }) => {
     for (const line of payload.toString().trimEnd().split('\n')) {
-      const [kind, id, after, cause] = JSON.parse(line) as [string, string, { state?: string } | null, Cause];
-      lines.push({ kind, id, cause: causeText(cause), state: after?.state });
+      const [kind, id, after, cause] = JSON.parse(line) as [string, string, Stated, Cause];
+      lines.push({ kind, id, cause: causeText(cause), state: stateOf(after) });
     }
   });
   return lines;

@@ -177,6 +177,7 @@ const hintOf = (row: WorkerPoolView): FieldsHint =>
     ['wished_workers', row.wished_workers],
     ['status', row.status],
     ['ordered_at', row.ordered_at],
+    ['grace_over', row.grace_over ? 'true' : null],
   ]);
 
 const deletedHint = (id: string, at: number): FieldsHint =>

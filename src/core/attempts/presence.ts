@@ -15,6 +15,7 @@ import {
 } from '../../model/consumer-record.ts';
 import { errorInfo, OrchdError } from '../../model/errors.ts';
 import type { Reason } from '../../model/reasons.ts';
+import { isKept } from '../../model/worker-pool-record.ts';
 import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
@@ -76,7 +77,7 @@ const declaredText = ({ types, models, labels, paid }: Omit<ConsumerDeclaration,
     paid,
   });
 
-/** The consumer with this secret has sent something: its time begins anew, and a silent one is live again. */
+/** The consumer with this secret has sent something: its time begins anew, and a silent one is there again. */
 export function seen(turn: Turn, token: string): ConsumerRecord {
   const { consumers } = turn.state;
   const id = consumers.idOf(token);
@@ -91,12 +92,20 @@ export function seen(turn: Turn, token: string): ConsumerRecord {
   return record;
 }
 
+/** Whether a worker pool of this name drains, or is over: its consumers get nothing new. */
+export function isPoolOver({ state }: Pick<Turn, 'state'>, pool: string): boolean {
+  const record = state.tables.worker_pool.get(pool);
+  return record !== undefined && !isKept(record);
+}
+
 function revive(turn: Turn, id: string, record: ConsumerRecord): ConsumerRecord {
   checkAlike(turn, record);
-  const live: ConsumerRecord = { ...record, state: 'live', seenAt: turn.now };
-  turn.put('consumer', id, live, 'heartbeat');
+  const { wasDraining, ...kept } = record;
+  const isDraining = wasDraining || isPoolOver(turn, record.pool);
+  const present: ConsumerRecord = { ...kept, state: isDraining ? 'draining' : 'live', seenAt: turn.now };
+  turn.put('consumer', id, present, 'heartbeat');
   declarePool(turn, record.pool);
-  return live;
+  return present;
 }
 
 /** The consumer finishes what it holds, and gets nothing new. */
@@ -130,7 +139,8 @@ export function expireConsumers(turn: Turn): void {
   for (const id of consumers.expired(turn.now)) {
     const record = consumers.get(id);
     if (!record) continue;
-    turn.put('consumer', id, { ...record, state: 'silent', seenAt: turn.now }, 'silent');
+    const wasDraining = record.state === 'draining' ? { wasDraining: true as const } : {};
+    turn.put('consumer', id, { ...record, ...wasDraining, state: 'silent', seenAt: turn.now }, 'silent');
     giveUpHeld(turn, id, `the consumer "${id}" has fallen silent`);
     declarePool(turn, record.pool);
   }

@@ -82,6 +82,7 @@ export const brain = {
     if (event.isCopy) disownAttempts(turn);
     if (event.isCopy) removeConsumers(turn);
     turn.state.leases.renewAll(turn.now);
+    turn.state.pools.openedAt = turn.now;
     turn.adoptPolicy();
     openPools(turn);
     openLimits(turn);

@@ -65,6 +65,8 @@ export class Pools {
   readonly poolsUsedAt = new Map<string, number>();
   /** Worker pools without work for longer than they are held: they have no more workers than the policy keeps warm. */
   readonly restingPools = new Set<string>();
+  /** When this brain has opened its store. */
+  openedAt = 0;
   /** When the demand was last forecast. */
   forecastAt = 0;
   /** Set when something has changed that may let a waiting lane be served: the next plan() visits all of them. */
@@ -113,7 +115,15 @@ export class Pools {
     for (const [ref, at] of [...this.evictedAt]) this.evictedAt.set(ref, at + byMs);
     for (const [id, at] of [...this.poolsUsedAt]) this.poolsUsedAt.set(id, at + byMs);
     for (const pool of this.known.values()) pool.reportedAt += byMs;
+    this.openedAt += byMs;
     this.forecastAt += byMs;
+  }
+
+  /** Since when the pool has not answered, or this brain has waited for its first report; undefined while it answers. */
+  silentSince(id: string): number | undefined {
+    const entry = this.known.get(id);
+    if (!entry) return this.openedAt;
+    return entry.up ? undefined : entry.reportedAt;
   }
 
   isAnyUp(): boolean {

@@ -173,6 +173,10 @@ export class WorkerTable extends Table<WorkerRecord> {
     return this.#found(this.#byPool.get(pool));
   }
 
+  countIn(pool: string): number {
+    return this.#byPool.count(pool);
+  }
+
   /** The workers that are kept for a worker pool, with those that it has given up and that are not gone yet. */
   keptFor(workerPool: string): [string, WorkerRecord][] {
     return this.#found(this.#byWorkerPool.get(workerPool));
@@ -190,6 +194,10 @@ export class Index {
 
   get(name: string): Iterable<string> {
     return this.#ids.get(name) ?? NONE;
+  }
+
+  count(name: string): number {
+    return this.#ids.get(name)?.size ?? 0;
   }
 
   add(name: string, id: string): void {

@@ -20,7 +20,7 @@ export interface SizeView extends Pick<EngineView, 'state'> {
 /** Workers of pool managers. After a restart, those of pools that have not reported yet count too. */
 function managedWorkers({ state: { workers, pools } }: SizeView): number {
   let count = workers.size;
-  for (const [id, { up }] of pools.known) if (!up) count -= workers.inPool(id).length;
+  for (const [id, { up }] of pools.known) if (!up) count -= workers.countIn(id);
   return count;
 }
 

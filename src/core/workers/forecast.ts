@@ -10,7 +10,7 @@ import { lastUse } from './evict.ts';
 import { mayOrderWorkers } from './may-order.ts';
 import { start } from './plan.ts';
 import { type PoolSize, wantedWorkers } from './prewarm.ts';
-import { roomiest, Survey } from './room.ts';
+import { roomForWorker, Survey } from './room.ts';
 import type { WorkerTurn } from './turn.ts';
 
 const FORECAST_INTERVAL_MS = 10_000;
@@ -89,7 +89,7 @@ function prewarm(turn: WorkerTurn, model: ModelRecord, demand: Demand, survey: S
   const { workers: wanted, reason } = sizeOf(turn, model, demand, workers);
   if (wanted <= workers.running || startsLeft(turn) <= 0) return;
   const rooms = survey.for({ labels: undefined, vramBytes: model.vramBytes });
-  const room = roomiest(rooms, model.vramBytes, settings.pools.region);
+  const room = roomForWorker(rooms, model.vramBytes, settings.pools.region);
   if (room) start(turn, model, room, { is: 'prewarm', because: reason }, (failed?.tries ?? 0) + 1);
 }
 

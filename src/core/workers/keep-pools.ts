@@ -3,44 +3,55 @@
  * pools that are drained or whose time is over.
  *
  * K1  A worker that a pool keeps is neither unloaded when it is idle nor evicted for another model.
- * K2  A pool takes over a worker of its model that nobody keeps before it orders one.
- * K3  A pool makes room only where that stops no busy worker, and no worker that another pool keeps.
+ * K2  A pool is stopped only after its workers have given back what they held: jobs first, then devices.
+ * K3  Workers of a pool manager that has been silent for long are replaced, and what runs on them is left alone: where the
+ *     manager answers again, there are too many.
  */
-import { backendOfPool } from '../../model/consumer-record.ts';
-import { isCpu } from '../../model/policy.ts';
-import type { ModelRecord } from '../../model/records.ts';
+import { backendOfPool, type ConsumerRecord, consumerId } from '../../model/consumer-record.ts';
+import type { WorkerRecord } from '../../model/records.ts';
 import { isKept, type WorkerPoolRecord } from '../../model/worker-pool-record.ts';
 import { workerBackend } from '../ports/pools.ts';
 import type { BackendEntry } from '../queue/fleet.ts';
+import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { ceilingText, type SizeView, startsLeft, wishedWorkers } from './ceiling.ts';
-import { type EvictionRequest, planEviction, planReplacement } from './evict.ts';
+import { type NamedWorker, PoolFiller } from './fill-pools.ts';
 import { mayOrderWorkers } from './may-order.ts';
 import { drainOrStop } from './operator-commands.ts';
-import { ANY_WORKER, evict, start } from './plan.ts';
-import { type DeviceRoom, isLeaving, roomiest, Survey } from './room.ts';
 import { drainWorkerPool, stayingWorkers, stopWorkers, withSpawned } from './worker-pools.ts';
+
+/** Workers of a pool manager that has not answered for so long are replaced in other pools. */
+const LOST_AFTER_MS = 60_000;
 
 /** Where something has changed that may bring or cost a pool a worker. */
 export function keepWorkerPools(turn: Turn): void {
   const { pools, tables } = turn.state;
   if (!pools.changed || tables.worker_pool.size === 0 || pools.known.size === 0) return;
-  const survey = new Survey(turn);
+  const filler = new PoolFiller(turn);
   for (const [id, record] of tables.worker_pool.entries())
-    if (record.provisioner === 'managers') keep(turn, id, record, survey);
+    if (record.provisioner === 'managers') keep(turn, id, record, filler);
 }
 
-function keep(turn: Turn, id: string, record: WorkerPoolRecord, survey: Survey): void {
+function keep(turn: Turn, id: string, record: WorkerPoolRecord, filler: PoolFiller): void {
   const { workers } = turn.state;
-  const excess = stayingWorkers(turn, id).length - wishedWorkers(turn, id, record);
-  if (isKept(record) && excess > 0) giveUp(turn, id, excess);
-  if (excess < 0 && mayOrderWorkers(turn)) fill(turn, id, record, -excess, survey);
-  const here = workers.keptFor(id);
-  const spawned = here.filter(([, { state }]) => state === 'running' || state === 'draining').length;
-  const counted = withSpawned(turn, id, record, spawned);
-  const isOver = record.status === 'draining' && here.length === 0;
-  const after = isOver ? { ...counted, status: 'stopped' as const } : counted;
+  const present = presentWorkers(turn, id);
+  const excess = present.length - wishedWorkers(turn, id, record);
+  if (isKept(record) && excess > 0) giveUp(turn, id, present, excess);
+  if (excess < 0 && mayOrderWorkers(turn)) filler.fill(id, record, -excess);
+  const isCounted = ([, each]: NamedWorker): boolean =>
+    (each.state === 'running' || each.state === 'draining') && !isLost(turn, each);
+  const after = withSpawned(turn, id, record, workers.keptFor(id).filter(isCounted).length);
   note(turn, id, record, after);
+  if (after.status === 'draining') endDrain(turn, id, after);
+}
+
+/** K3. */
+const presentWorkers = (turn: Turn, id: string): readonly NamedWorker[] =>
+  stayingWorkers(turn, id).filter(([, record]) => !isLost(turn, record));
+
+function isLost({ state, now }: Turn, { pool }: WorkerRecord): boolean {
+  const since = state.pools.silentSince(pool);
+  return since !== undefined && now - since >= LOST_AFTER_MS;
 }
 
 function note(turn: Turn, id: string, before: WorkerPoolRecord, after: WorkerPoolRecord): void {
@@ -49,10 +60,10 @@ function note(turn: Turn, id: string, before: WorkerPoolRecord, after: WorkerPoo
 }
 
 /** Gives up workers that are too many: first those that are not ready, then idle ones, then the least busy. */
-function giveUp(turn: Turn, id: string, count: number): void {
+function giveUp(turn: Turn, id: string, present: readonly NamedWorker[], count: number): void {
   const cost = (name: string, state: string): number =>
     state === 'starting' ? -1 : turn.fleet.usedSlots(name);
-  const sorted = stayingWorkers(turn, id)
+  const sorted = present
     .map(([worker, record]) => ({
       worker,
       record,
@@ -62,74 +73,6 @@ function giveUp(turn: Turn, id: string, count: number): void {
   for (const { worker, record } of sorted.slice(0, count))
     drainOrStop(turn, worker, record, { is: 'worker-pool-over', pool: id });
 }
-
-/** The model of a pool, while workers with it may be started. */
-function startable(turn: Turn, { serves }: WorkerPoolRecord): ModelRecord | undefined {
-  const { catalog, pools } = turn.state;
-  const model = serves === undefined ? undefined : catalog.get(serves);
-  const failed = model && pools.failedStarts.get(model.ref);
-  return model?.state === 'active' && !(failed && failed.until > turn.now) ? model : undefined;
-}
-
-function fill(turn: Turn, id: string, record: WorkerPoolRecord, missing: number, survey: Survey): void {
-  const model = startable(turn, record);
-  if (!model) return;
-  let left = missing - takeOver(turn, id, model, missing);
-  const { pools, gates } = turn.state;
-  const failed = pools.failedStarts.get(model.ref);
-  const rooms = survey.for({ labels: undefined, vramBytes: model.vramBytes });
-  const open = gates.memory ? rooms.filter(({ pool }) => isCpu(pool.report.labels)) : rooms;
-  const isAtCeiling = (): boolean => startsLeft(turn) <= 0;
-  for (; left > 0 && !isAtCeiling(); left--) {
-    const room = roomiest(open, model.vramBytes, turn.settings.pools.region, failed?.where);
-    if (!room) break;
-    start(turn, model, room, { is: 'worker-pool', pool: id }, (failed?.tries ?? 0) + 1, id);
-  }
-  if (left === 0) return;
-  if (isAtCeiling()) replaceIdle(turn, id, model, survey);
-  else if (!gates.memory) makeRoom(turn, id, model, rooms);
-}
-
-/** K2. */
-function takeOver(turn: Turn, id: string, model: ModelRecord, missing: number): number {
-  let taken = 0;
-  for (const [worker, record] of turn.state.workers.of(model.ref)) {
-    if (taken === missing) break;
-    if (record.workerPool !== undefined || isLeaving(record) || !turn.state.pools.get(record.pool)?.up)
-      continue;
-    turn.put('worker', worker, { ...record, workerPool: id }, 'changed');
-    taken++;
-  }
-  return taken;
-}
-
-/** K3. What is freed is used when the pool manager reports it. */
-function makeRoom(turn: Turn, id: string, model: ModelRecord, rooms: readonly DeviceRoom[]): void {
-  for (const room of rooms) {
-    const eviction = planEviction(idleOnly(turn), room, model.vramBytes);
-    if (eviction.is === 'coming') return;
-    if (eviction.is !== 'evict') continue;
-    evict(turn, eviction, `${model.id} (worker pool ${id})`);
-    room.changed();
-    return;
-  }
-}
-
-/** K3, while as many workers run as may. */
-function replaceIdle(turn: Turn, id: string, model: ModelRecord, survey: Survey): void {
-  const everywhere = survey.for(ANY_WORKER);
-  const eviction = planReplacement(idleOnly(turn), everywhere);
-  if (eviction.is !== 'evict') return;
-  evict(turn, eviction, `${model.id} (worker pool ${id})`);
-  for (const room of everywhere) room.changed();
-}
-
-const idleOnly = ({ settings, now }: Turn): EvictionRequest => ({
-  settings: settings.pools,
-  now,
-  mayDrain: false,
-  wasJustEvicted: false,
-});
 
 /** At a tick: pools whose time is over drain, and drained pools end. */
 export function tendWorkerPools(turn: Turn): void {
@@ -162,17 +105,43 @@ const hasWork = ({ used, lanes }: BackendEntry): boolean => used > 0 || lanes.so
 const backendsOf = (turn: Turn, id: string): string[] =>
   turn.state.workers.keptFor(id).map(([worker, { pool }]) => workerBackend(pool, worker));
 
+/** K2. */
 function endDrain(turn: Turn, id: string, record: WorkerPoolRecord): void {
   const isLate = record.drainBy !== undefined && turn.now >= record.drainBy;
   if (isLate) stopWorkers(turn, id);
-  const here = turn.state.workers.keptFor(id);
-  const isOver = record.provisioner === 'external' ? isLate || isEmpty(turn, id, record) : here.length === 0;
-  if (isOver) turn.put('worker_pool', id, { ...record, status: 'stopped' }, 'changed');
+  if (!isEmpty(turn, id, record, isLate)) {
+    if (isLate && !record.graceOver) turn.put('worker_pool', id, { ...record, graceOver: true }, 'changed');
+    return;
+  }
+  for (const entry of heldIn(turn, id)) turn.endLeaseOf(entry.token);
+  turn.put('worker_pool', id, stopped(record), 'changed');
 }
 
-/** No consumer of the pool is there any more, and the program that starts them says the same. */
-const isEmpty = ({ state }: Turn, id: string, { spawned }: WorkerPoolRecord): boolean =>
-  spawned === 0 && state.consumers.ofPool(id).every((consumer) => consumer.state === 'silent');
+const stopped = ({ graceOver: _, ...record }: WorkerPoolRecord): WorkerPoolRecord => ({
+  ...record,
+  status: 'stopped',
+});
+
+function isEmpty(
+  turn: Turn,
+  id: string,
+  { provisioner, spawned }: WorkerPoolRecord,
+  isLate: boolean,
+): boolean {
+  if (provisioner === 'managers') return turn.state.workers.keptFor(id).length === 0;
+  const present = turn.state.consumers.ofPool(id).filter((consumer) => consumer.state !== 'silent');
+  // A program outside ends the processes that are left where the grace time is over: only what they hold is waited for.
+  return isLate
+    ? present.every((each) => heldBy(turn, each).size === 0)
+    : spawned === 0 && present.length === 0;
+}
+
+const heldBy = ({ state }: Turn, { pool, name }: ConsumerRecord): ReadonlySet<JobEntry> =>
+  state.pulled.held(consumerId(pool, name));
+
+/** The attempts of a pool's consumers whose outcome nobody knows: their processes are gone, and use no device. */
+const heldIn = (turn: Turn, id: string): JobEntry[] =>
+  turn.state.consumers.ofPool(id).flatMap((each) => [...heldBy(turn, each)]);
 
 /** Why a pool has fewer workers than wished; undefined where it has enough, or nothing is known. */
 export function problemOf(view: SizeView, id: string, record: WorkerPoolRecord): string | undefined {

@@ -27,7 +27,7 @@ import {
   hasLabels,
   isForUse,
   isLeaving,
-  roomiest,
+  roomForWorker,
   Survey,
 } from './room.ts';
 
@@ -100,7 +100,9 @@ function startFor(turn: Turn, lane: Lane, model: ModelRecord, survey: Survey): s
   const gate = closedGate(turn);
   const open = gate || another === 'cpu' ? rooms.filter(({ pool }) => isCpu(pool.report.labels)) : rooms;
   const hasRoom = survey.mostFree >= model.vramBytes;
-  const room = hasRoom ? roomiest(open, model.vramBytes, regionOf(turn, lane), failed?.where) : undefined;
+  const room = hasRoom
+    ? roomForWorker(open, model.vramBytes, regionOf(turn, lane), failed?.where)
+    : undefined;
   const isAtCeiling = startsLeft(turn) <= 0;
   if (room && !isAtCeiling) {
     start(turn, model, room, { is: running > 0 ? 'load' : 'demand' }, (failed?.tries ?? 0) + 1);

@@ -2,6 +2,7 @@
 
 import type { LeaseRecord } from '../../model/lease-record.ts';
 import { isCpu } from '../../model/policy.ts';
+import { MAX_POOL_WORKERS } from '../../model/pool-wire.ts';
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import type { PoolDevice } from '../ports/pools.ts';
 import { workerBackend } from '../ports/pools.ts';
@@ -46,6 +47,11 @@ export class DeviceRoom {
       return { id, record, backend: fleet.backends.get(name), used: fleet.usedSlots(name) };
     });
     return this.#workers;
+  }
+
+  /** Its pool has as many workers as a manager may report: another one would have the whole report refused. */
+  get isFull(): boolean {
+    return this.#view.state.workers.countIn(this.pool.report.id) >= MAX_POOL_WORKERS;
   }
 
   /** The leases on the device. */
@@ -185,6 +191,14 @@ function labelOf({ report }: PoolEntry, name: string): string | undefined {
 export const distanceTo = ({ pool }: DeviceRoom, region: string | undefined): number =>
   region === undefined || pool.report.region === region ? 0 : 1;
 
+/** The device for another worker, if there is one. */
+export const roomForWorker = (
+  rooms: readonly DeviceRoom[],
+  needBytes: number,
+  region: string | undefined,
+  last?: ReadonlySet<string>,
+): DeviceRoom | undefined => roomiest(rooms, needBytes, region, last, ({ isFull }) => !isFull);
+
 /** The device with enough free memory that is nearest and, among equals, has the most of it. */
 export function roomiest(
   rooms: readonly DeviceRoom[],
@@ -192,11 +206,12 @@ export function roomiest(
   region: string | undefined,
   /** Pools that are chosen only if no other has room. */
   last: ReadonlySet<string> = NONE,
+  mayUse: (room: DeviceRoom) => boolean = () => true,
 ): DeviceRoom | undefined {
   let best: DeviceRoom | undefined;
   for (const room of rooms) {
-    if (room.freeBytes < needBytes) continue;
-    if (!best || isBetter(room, best, region, last)) best = room;
+    if (room.freeBytes < needBytes || (best && !isBetter(room, best, region, last))) continue;
+    if (mayUse(room)) best = room;
   }
   return best;
 }

@@ -12,7 +12,7 @@ import { tendWorkerPools } from './keep-pools.ts';
 import { mayOrderWorkers } from './may-order.ts';
 import { drain, start, stop } from './plan.ts';
 import { startFailed } from './reconcile.ts';
-import { type DeviceWorker, roomiest, Survey } from './room.ts';
+import { type DeviceWorker, roomForWorker, Survey } from './room.ts';
 import type { WorkerTurn } from './turn.ts';
 
 /** A manager gives up on a start by itself; the brain waits a little longer before it does. */
@@ -94,6 +94,6 @@ function reload(turn: WorkerTurn, id: string, order: PoolRecord): void {
   if (state.gates.memory && !isCpu(state.pools.get(id)?.report.labels)) return;
   if (startsLeft(turn) <= 0 || !mayOrderWorkers(turn)) return;
   const rooms = new Survey(turn).for({ labels: { pool: id }, vramBytes: model.vramBytes });
-  const room = roomiest(rooms, model.vramBytes, undefined);
+  const room = roomForWorker(rooms, model.vramBytes, undefined);
   if (room) start(turn, model, room, { is: 'reload', by: order.by }, (failed?.tries ?? 0) + 1);
 }

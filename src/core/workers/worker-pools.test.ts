@@ -68,7 +68,7 @@ describe('a worker pool', () => {
     assert.deepEqual([kit.obey(), kit.row('w')], [[], 'running 3']);
   });
 
-  test('its row is written before its workers are ordered', () => {
+  test('[NEWS-3] its row is written before its workers are ordered', () => {
     const kit = new Kit();
     kit.pool('p', [24]);
     kit.model('m');
@@ -121,7 +121,7 @@ describe('a worker pool', () => {
     assert.deepEqual([kit.obey(), kit.state('b')], [[], 'queued']);
   });
 
-  test('is filled again by the brain that comes next', () => {
+  test('[NEWS-3] is filled again by the brain that comes next', () => {
     const kit = new Kit();
     kit.pool('p', [40]);
     kit.model('m');
@@ -133,6 +133,55 @@ describe('a worker pool', () => {
     next.pools.get('p')?.workers.delete(id);
     next.report('p');
     assert.deepEqual([next.obey(), next.row('w')], [['start m'], 'running 3']);
+  });
+
+  test('is filled elsewhere when a pool manager has not answered for a minute, and has none too many when it returns', () => {
+    const kit = new Kit();
+    kit.pool('p', [40]);
+    kit.model('m');
+    kit.create('w');
+    kit.obey();
+    kit.ask('a', 'm');
+    begin(kit, 'a');
+    kit.pool('q', [40]);
+    kit.step({ type: 'pool-lost', id: 'p' });
+    kit.tick(59_000);
+    assert.deepEqual([kit.obey(), kit.row('w')], [[], 'running 2'], 'it may only be restarted');
+    kit.tick(1000);
+    assert.equal(kit.row('w'), 'starting 0');
+    assert.deepEqual([kit.obey(), kit.row('w')], [['start m', 'start m'], 'running 2']);
+    assert.equal(kit.state('a'), 'running', 'nobody knows that it is lost');
+    kit.report('p');
+    assert.deepEqual([kit.obey(), kit.row('w')], [['stop m', 'stop m'], 'running 2']);
+    assert.equal(kit.state('a'), 'running', 'the busy one stays');
+  });
+
+  test('is filled elsewhere by the next brain too, if a pool manager does not come back to it', () => {
+    const kit = new Kit();
+    kit.pool('p', [40]);
+    kit.model('m');
+    kit.create('w');
+    kit.obey();
+    const next = kit.reborn(new Kit()) as Kit;
+    next.pool('q', [40]);
+    next.tick(59_000);
+    assert.deepEqual(next.obey(), []);
+    next.tick(1000);
+    assert.deepEqual(next.obey(), ['start m', 'start m']);
+  });
+
+  test('of thousands is started a part at a time, and no pool gets more workers than its manager can report', () => {
+    const kit = new Kit();
+    kit.model('m', { vramBytes: GB / 1000 });
+    for (const id of ['p', 'q']) kit.pool(id, [80]);
+    kit.create('w', { desired: 10_000 });
+    const { workers } = kit.engine.state;
+    assert.equal(workers.size, 256);
+    for (let n = 0; n < 5; n++) kit.tick();
+    assert.deepEqual(
+      ['p', 'q'].map((id) => workers.countIn(id)),
+      [256, 256],
+    );
   });
 
   test('waits while the gate of GPU memory is closed, and while its model cannot be started', () => {
@@ -162,7 +211,7 @@ describe('a worker pool that is drained', () => {
     return kit;
   };
 
-  test('gets no new jobs, lets those that run finish, and is stopped then', () => {
+  test('[NEWS-10] gets no new jobs, lets those that run finish, and is stopped then', () => {
     const kit = busy();
     kit.command('w', { is: 'drain', graceMs: HOUR });
     assert.deepEqual(kit.obey().sort(), ['drain m', 'stop m']);
@@ -175,7 +224,7 @@ describe('a worker pool that is drained', () => {
     assert.deepEqual([kit.row('w'), kit.state('a')], ['stopped 0', 'succeeded']);
   });
 
-  test('after its grace time the rest is stopped, and not before', () => {
+  test('[NEWS-10] after its grace time the rest is stopped, and not before', () => {
     const kit = busy();
     kit.command('w', { is: 'drain', graceMs: 60_000 });
     kit.obey();
@@ -199,7 +248,7 @@ describe('a worker pool that is drained', () => {
     assert.equal(kit.row('w'), 'running 1');
   });
 
-  test('an evicted one stops its workers at once, and keeps its row until it is deleted', () => {
+  test('[NEWS-3] an evicted one stops its workers at once, and keeps its row until it is deleted', () => {
     const kit = busy();
     assert.equal(codeOf(kit.step({ type: 'delete-worker-pool', id: 'w' }).reply), 'ILLEGAL_STATE');
     kit.command('w', { is: 'evict' });
@@ -209,7 +258,7 @@ describe('a worker pool that is drained', () => {
     assert.equal(codeOf(kit.command('w', { is: 'heartbeat', spawned: 1 })), 'NOT_FOUND');
   });
 
-  test('the time for which it is held counts from its last work', () => {
+  test('[NEWS-3] the time for which it is held counts from its last work', () => {
     const kit = new Kit();
     kit.pool('p', [40]);
     kit.model('m');
@@ -257,7 +306,7 @@ describe('a worker pool is refused', () => {
 });
 
 describe('a worker pool whose workers are started by a program outside', () => {
-  test('is starting until that says that all run; heartbeats that bring nothing new are not written', () => {
+  test('[NEWS-3] is starting until that says that all run; heartbeats that bring nothing new are not written', () => {
     const kit = new Kit();
     kit.create('w', { provisioner: 'external', model: undefined });
     kit.command('w', { is: 'heartbeat', spawned: 1 });

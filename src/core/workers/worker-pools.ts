@@ -10,7 +10,7 @@ import { OrchdError } from '../../model/errors.ts';
 import type { ModelRecord, WorkerRecord } from '../../model/records.ts';
 import { isKept, type WorkerPoolRecord, type WorkerPoolSpec } from '../../model/worker-pool-record.ts';
 import { modelOf } from '../admission/model.ts';
-import { drainConsumer } from '../attempts/presence.ts';
+import { drainConsumer, isPoolOver } from '../attempts/presence.ts';
 import type { Turn } from '../turn.ts';
 import { type SizeView, wishedWorkers } from './ceiling.ts';
 import { derivedModel, keepDerived, retireUnused } from './derived-models.ts';
@@ -169,7 +169,8 @@ export function drainWorkerPool(
   const known = workerPoolOf(turn, id);
   if (known.status === 'stopped' || known.status === 'evicted') throw over(id, known);
   const drainBy = graceMs === undefined ? undefined : turn.now + graceMs;
-  const record: WorkerPoolRecord = { ...known, status: 'draining', drainBy, by, at: turn.now };
+  const { graceOver: _, ...rest } = known;
+  const record: WorkerPoolRecord = { ...rest, status: 'draining', drainBy, by, at: turn.now };
   put(turn, id, record, { is: 'drain', by });
   drainConsumers(turn, id, by);
   for (const [worker, entry] of stayingWorkers(turn, id))
@@ -180,7 +181,8 @@ export function drainWorkerPool(
 function evict(turn: Turn, id: string, by: string): WorkerPoolRecord {
   const known = workerPoolOf(turn, id);
   if (known.status === 'stopped') throw over(id, known);
-  const record: WorkerPoolRecord = { ...known, status: 'evicted', drainBy: undefined, by, at: turn.now };
+  const { graceOver: _, ...rest } = known;
+  const record: WorkerPoolRecord = { ...rest, status: 'evicted', drainBy: undefined, by, at: turn.now };
   put(turn, id, record, { is: 'evict', by });
   drainConsumers(turn, id, by);
   stopWorkers(turn, id);
@@ -201,8 +203,8 @@ function drainConsumers(turn: Turn, pool: string, by: string): void {
 
 /** A consumer has registered: where its pool is over, it is given nothing. */
 export function drainIfOver(turn: Turn, pool: string, name: string): void {
-  const record = turn.state.tables.worker_pool.get(pool);
-  if (record && !isKept(record)) drainConsumer(turn, consumerId(pool, name), record.by);
+  const by = turn.state.tables.worker_pool.get(pool)?.by ?? '';
+  if (isPoolOver(turn, pool)) drainConsumer(turn, consumerId(pool, name), by);
 }
 
 /** Removes the row. */

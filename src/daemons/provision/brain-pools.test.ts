@@ -84,5 +84,7 @@ test('a drained worker pool lets its processes finish, an evicted one and one wh
   assert.deepEqual(wishOf(rowOf('a', { status: 'draining', wished_workers: 0 })), { is: 'keep', count: 0 });
   for (const status of ['evicted', 'stopped'] as const)
     assert.deepEqual(wishOf(rowOf('a', { status, wished_workers: 0 })), { is: 'kill' });
+  const late = rowOf('a', { status: 'draining', wished_workers: 0, grace_over: true });
+  assert.deepEqual(wishOf(late), { is: 'kill' });
   assert.deepEqual(wishOf(undefined), { is: 'keep', count: 0 }, 'one that was deleted');
 });

@@ -69,7 +69,7 @@ export class BrainPools {
 /** What a row asks for. One that is not there is over: its processes may finish, for the brain may be another one. */
 export function wishOf(row: WorkerPoolView | undefined): Wish {
   if (!row) return { is: 'keep', count: 0 };
-  // Where it is `stopped` and something runs still, its grace time is over.
-  if (row.status === 'evicted' || row.status === 'stopped') return { is: 'kill' };
+  // Where it is `stopped` and something runs still, its grace time was over.
+  if (row.status === 'evicted' || row.status === 'stopped' || row.grace_over) return { is: 'kill' };
   return { is: 'keep', count: row.wished_workers };
 }

@@ -92,6 +92,9 @@ export const WorkerPoolView = answerObject('WorkerPool', {
   ordered_at: instant('When the last order was given'),
   last_heartbeat: orNull(instant('The last report of the program outside that was written down')),
   drain_by: orNull(instant('While it drains: when workers that are still busy are stopped')),
+  grace_over: Type.Boolean({
+    description: 'It drains, and its grace time is over: what runs still is to be ended at once',
+  }),
   by: Type.String({ description: 'Who gave the last order; `hold` if its time was over' }),
   metadata: Type.Record(Type.String(), Type.String()),
   problem: orNull(Type.String({ description: 'Why it has fewer workers than wished, if that is known' })),
