@@ -53,7 +53,7 @@ export class Streams {
     if (!ingest && !control) return writers;
     // Its waits for entries must not hold up the commands of others; what is wrong is told by the first connection.
     const reading = new RedisConnection({ env, logger: undefined, settings: redis });
-    const rules = { ingest, control, events, tokens: () => tokens.entries };
+    const rules = { ingest, control, claimIdleMs, events, tokens: () => tokens.entries };
     return [...writers, new Inbox({ env, logger, connection: reading, orchestrator, ...rules })];
   }
 }

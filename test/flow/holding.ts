@@ -10,6 +10,8 @@ export interface Held {
   /** From now on nothing becomes durable. */
   hold(): Promise<void>;
   release(): Promise<void>;
+  /** The commit that waits never becomes durable: the disk refuses it, or another node leads now. */
+  refuse(): Promise<void>;
   /** Lets one commit become durable, and returns when the next one waits: by then it was told. */
   releaseOne(): Promise<void>;
   /** A commit has begun and waits to become durable. */
@@ -37,6 +39,11 @@ class HeldFlushes implements Held {
 
   async release(): Promise<void> {
     this.#gate?.resolve();
+    this.#gate = undefined;
+  }
+
+  async refuse(): Promise<void> {
+    this.#gate?.reject(new Error('the disk is broken'));
     this.#gate = undefined;
   }
 
@@ -96,6 +103,12 @@ class HeldFence implements Held {
     this.#holder = undefined;
     // A transaction ends with its connection.
     await holder?.close();
+  }
+
+  async refuse(): Promise<void> {
+    await this.#holder?.query('UPDATE orchestrator_epoch SET epoch = epoch + 1');
+    await this.#holder?.commit();
+    await this.release();
   }
 
   /** The row is given in the order of asking: to the commit that waits, then to the next holder. */

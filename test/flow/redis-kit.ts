@@ -1,4 +1,5 @@
 /** A brain in this process with what it does on Redis around it, as a server has it. */
+import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import { DeadLetters } from '../../src/adapters/streams/dead-letters.ts';
 import { Inbox } from '../../src/adapters/streams/inbox.ts';
@@ -8,7 +9,7 @@ import type { Env } from '../../src/kit/env/env.ts';
 import { ServiceList } from '../../src/kit/service-list.ts';
 import type { Orchestrator } from '../../src/runtime/orchestrator.ts';
 import { makeToken, type Role, type TokenEntry } from '../../src/wire/tokens.ts';
-import { env, type OwnRedis, redisConfig } from '../fakes/redis-kit.ts';
+import { env, type OwnRedis, redisConfig, until } from '../fakes/redis-kit.ts';
 import { start } from './flow-kit.ts';
 
 export class StreamSite {
@@ -32,16 +33,26 @@ export class StreamSite {
     return token;
   }
 
-  /** Jobs of type `work` succeed, those of type `fail` die. */
-  async start(settings: Readonly<Record<string, unknown>> = {}, storeEnv: Env = env): Promise<void> {
+  /** Jobs of type `work` succeed, those of type `fail` die, those of type `hold` run until they are cancelled. */
+  async start(
+    settings: Readonly<Record<string, unknown>> = {},
+    storeEnv: Env = env,
+    config?: string,
+  ): Promise<void> {
     const fails = async (): Promise<never> => {
       throw new Error('it cannot be done');
     };
-    const types = { work: async (payload: unknown) => ({ of: payload }), fail: fails };
+    const hold = (_: unknown, { signal }: { signal: AbortSignal }): Promise<unknown> => once(signal, 'abort');
+    const types = { work: async (payload: unknown) => ({ of: payload }), fail: fails, hold };
     const backends = [new FunctionBackend(env, { name: 'local', slots: 100, types })];
-    const orchestrator = await start(this.#t, { data: this.#data, backends, env: storeEnv });
+    const orchestrator = await start(this.#t, {
+      data: this.#data,
+      backends,
+      env: storeEnv,
+      ...(config !== undefined && { config }),
+    });
     const redis = redisConfig({ url: this.redis.url, ...settings });
-    const { ingest, control, events } = redis;
+    const { ingest, control, events, claimIdleMs } = redis;
     const tokens = (): readonly TokenEntry[] => this.#entries;
     const connection = new RedisConnection({ env, logger: undefined, settings: redis });
     const reading = new RedisConnection({ env, logger: undefined, settings: redis });
@@ -51,7 +62,7 @@ export class StreamSite {
     this.#services = new ServiceList([
       connection,
       new DeadLetters({ ...shared, connection, tenants }),
-      new Inbox({ ...shared, connection: reading, ingest, control, events, tokens }),
+      new Inbox({ ...shared, connection: reading, ingest, control, events, claimIdleMs, tokens }),
     ]);
     this.#t.after(() => this.#services?.stop());
     await this.#services.start();
@@ -68,11 +79,41 @@ export class StreamSite {
     await this.orchestrator.wait(id, tenant);
   }
 
+  /** The same, and waits until this is in the DLQ and noted. */
+  async dieAndBeMirrored(id: string): Promise<void> {
+    const marks = () => this.orchestrator.moduleMarks.read('redis/dlq');
+    const before = JSON.stringify(await marks());
+    await this.die(id);
+    await until(async () => JSON.stringify(await marks()) !== before);
+  }
+
   add(stream: 'ingest_events' | 'control', ...fields: readonly string[]): Promise<unknown> {
     return this.redis.call('XADD', `stream:orchestrator:${stream}`, '*', ...fields);
   }
 
   async length(stream: 'ingest_events' | 'control'): Promise<unknown> {
     return this.redis.call('XLEN', `stream:orchestrator:${stream}`);
+  }
+
+  /** Entries that a brain has read and not acknowledged. */
+  async pending(stream: 'ingest_events' | 'control'): Promise<unknown> {
+    const reply = await this.redis
+      .call('XPENDING', `stream:orchestrator:${stream}`, 'cg:orchestrator')
+      .catch(() => [0]);
+    return (reply as readonly unknown[])[0];
+  }
+
+  /** How many of the streams to the brain have its group. */
+  async groups(): Promise<number> {
+    const all = ['ingest_events', 'control'].map((stream) =>
+      this.redis.call('XINFO', 'GROUPS', `stream:orchestrator:${stream}`).catch(() => []),
+    );
+    return (await Promise.all(all)).filter((groups) => (groups as unknown[]).length === 1).length;
+  }
+
+  /** Reads of streams by anybody so far. */
+  async reads(): Promise<number> {
+    const stats = String(await this.redis.call('INFO', 'commandstats'));
+    return Number(/cmdstat_xreadgroup:calls=(\d+)/.exec(stats)?.[1] ?? 0);
   }
 }

@@ -2,8 +2,10 @@
  * Takes jobs and events from `:ingest_events` and orders from `:control`, while this brain leads.
  *
  * I1  An entry is acknowledged and deleted only after what it asks for is durable, or a note in the DLQ says why not.
- * I2  An entry that was read before, by this brain or another one, is read again: its id is the job id, so that the job
- *     is the same one.
+ * I2  An entry that was read before, by this brain or another one, is read again until it is finished: its id is the job
+ *     id, so that the job is the same one.
+ * I3  An entry is refused only for what it says. Where the brain cannot take it, because it does not lead any more say, it
+ *     stays for the brain that can.
  */
 import { type Command, RedisAway, type Reply, transaction } from '../../backends/stream/client.ts';
 import type { RedisConnection } from '../../backends/stream/connection.ts';
@@ -17,30 +19,49 @@ import type { Logger } from '../../kit/logger.ts';
 import { pause } from '../../kit/pause.ts';
 import { describeThrown } from '../../kit/redact.ts';
 import { Service } from '../../kit/service.ts';
-import { OrchdError, toOrchdError } from '../../model/errors.ts';
+import { type ErrorCode, OrchdError, toOrchdError } from '../../model/errors.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import type { Caller } from '../../runtime/prepare.ts';
 import type { TokenEntry } from '../../wire/tokens.ts';
 import { TRY_LATER } from '../modules/scan.ts';
 import { type Ingested, requestIn } from './ingested.ts';
 import { carryOut, type Ordered } from './orders.ts';
+import { reclaim } from './reclaim.ts';
 
 const PAGE = 50;
 const BLOCK_MS = 5000;
 const RETRY = { baseDelayMs: 100, maxDelayMs: 2000, jitter: 0.2 };
 const CALLER: Caller = { principal: 'redis', submittedBy: 'redis', mustBeRunnable: true };
 
+/** I3. */
+const NOT_NOW: ReadonlySet<ErrorCode> = new Set([
+  ...TRY_LATER,
+  'FENCED',
+  'NO_LEADER',
+  'STORE_FAILED',
+  'STORE_CORRUPT',
+  'STORE_UNWRITABLE',
+]);
+
+/** What is looked for so often within the time after which it may be taken from others. */
+const LOOKS_PER_IDLE = 2;
+
+/** Entries that were read before and are not finished, or new ones. */
+type From = '0' | '>';
+
 /** What became of an entry: `later`, it stays and is read again. */
 type Outcome = 'done' | 'later' | { readonly refused: string };
 
 export interface InboxParts {
-  readonly env: Pick<Env, 'timers' | 'random'>;
+  readonly env: Pick<Env, 'clock' | 'timers' | 'random'>;
   readonly logger: Logger | undefined;
   /** One of its own: it waits for entries, and other commands would wait with it. */
   readonly connection: RedisConnection;
   readonly orchestrator: Pick<Orchestrator, 'submitMany'> & Ordered;
   readonly ingest: boolean;
   readonly control: boolean;
+  /** An entry that another name of the group has read so long ago is taken. */
+  readonly claimIdleMs: number;
   readonly events: readonly EventRule[];
   readonly tokens: () => readonly TokenEntry[];
 }
@@ -48,8 +69,10 @@ export interface InboxParts {
 export class Inbox extends Service {
   readonly #parts: InboxParts;
   readonly #places: readonly StreamPlace[];
-  /** Entries that were read before come first. */
-  #from: '0' | '>' = '0';
+  readonly #from = new Map<StreamPlace, From>();
+  /** Streams with entries that were read and have to be tried again. */
+  readonly #unfinished = new Set<StreamPlace>();
+  #reclaimedAt = Number.NEGATIVE_INFINITY;
   #isUp: () => void = () => undefined;
   #running: Promise<void> = Promise.resolve();
 
@@ -58,7 +81,8 @@ export class Inbox extends Service {
     this.#parts = parts;
     this.#places = [...(parts.control ? [CONTROL] : []), ...(parts.ingest ? [INGEST] : [])];
     parts.connection.onUp(() => {
-      this.#from = '0';
+      for (const place of this.#places) this.#from.set(place, '0');
+      this.#reclaimedAt = Number.NEGATIVE_INFINITY;
       this.#isUp();
     });
   }
@@ -102,28 +126,57 @@ export class Inbox extends Service {
 
   /** False where entries have to be tried again later. */
   async #step(): Promise<boolean> {
-    const from = this.#from;
-    const read = await this.#read(from);
+    await this.#reclaim();
+    const passedBy = this.#places.filter(
+      (place) => this.#unfinished.has(place) && this.#from.get(place) === '>',
+    );
     let isDone = true;
-    for (const { place, entries } of read) {
-      const outcomes = place === CONTROL ? await this.#order(entries) : await this.#ingest(entries);
-      if (outcomes.includes('later')) isDone = false;
-      await this.#finish(place, entries, outcomes);
-    }
-    // Those that were read before are all done; or there may be some to read again.
-    if (!isDone) this.#from = '0';
-    else if (from === '0' && read.every(({ entries }) => entries.length < PAGE)) this.#from = '>';
+    for (const { place, entries } of await this.#read())
+      if (!(await this.#take(place, entries))) isDone = false;
+    for (const place of passedBy) this.#from.set(place, '0');
     return isDone;
   }
 
-  async #read(from: '0' | '>'): Promise<{ place: StreamPlace; entries: Entry[] }[]> {
-    const { connection } = this.#parts;
+  /** A page of a stream. I2: until it is finished, the next read brings it again. */
+  async #take(place: StreamPlace, entries: readonly Entry[]): Promise<boolean> {
+    const from = this.#from.get(place);
+    this.#from.set(place, '0');
+    // An entry that somebody has deleted since it was read has no fields.
+    const present = entries.filter(({ fields }) => fields.size > 0);
+    const gone = entries.filter(({ fields }) => fields.size === 0);
+    const outcomes = place === CONTROL ? await this.#order(present) : await this.#ingest(present);
+    await this.#finish(place, [...present, ...gone], [...outcomes, ...gone.map(() => 'done' as const)]);
+    if (outcomes.includes('later')) {
+      this.#unfinished.add(place);
+      // Orders are not of one kind: one that has to wait does not hold up those behind it.
+      if (place === CONTROL && from === '0') this.#from.set(place, '>');
+      return false;
+    }
+    if (from === '0' && entries.length === PAGE) return true;
+    if (from === '0') this.#unfinished.delete(place);
+    this.#from.set(place, '>');
+    return true;
+  }
+
+  async #reclaim(): Promise<void> {
+    const { env, connection, claimIdleMs } = this.#parts;
+    const now = env.clock.monotonic();
+    if (now - this.#reclaimedAt < claimIdleMs / LOOKS_PER_IDLE) return;
+    for (const place of this.#places)
+      if (await reclaim(connection, place, claimIdleMs)) this.#from.set(place, '0');
+    this.#reclaimedAt = now;
+  }
+
+  async #read(): Promise<{ place: StreamPlace; entries: Entry[] }[]> {
+    const { connection, claimIdleMs } = this.#parts;
     const keys = this.#places.map(({ key }) => key);
+    const from = this.#places.map((place) => this.#from.get(place) ?? '0');
     const command = ['XREADGROUP', 'GROUP', INGEST.group, BRAIN, 'COUNT', String(PAGE)];
-    const block = from === '>' ? ['BLOCK', String(BLOCK_MS)] : [];
-    const ids = keys.map(() => from);
-    const [reply] = await connection.pipeline([[...command, ...block, 'STREAMS', ...keys, ...ids]], BLOCK_MS);
+    const blockMs = Math.min(BLOCK_MS, Math.ceil(claimIdleMs / LOOKS_PER_IDLE));
+    const block = from.includes('0') ? [] : ['BLOCK', String(blockMs)];
+    const [reply] = await connection.pipeline([[...command, ...block, 'STREAMS', ...keys, ...from]], blockMs);
     if (codeOf(reply) === 'NOGROUP') {
+      // From 0, so that no entry is passed over that was there before the group.
       await connection.pipeline(keys.map((key) => ['XGROUP', 'CREATE', key, INGEST.group, '0', 'MKSTREAM']));
       return [];
     }
@@ -161,9 +214,10 @@ export class Inbox extends Service {
     const answers =
       requests.length === 0
         ? []
-        : await orchestrator
-            .submitMany(requests, caller)
-            .catch((error: unknown) => requests.map(() => toOrchdError(error)));
+        : await orchestrator.submitMany(requests, caller).catch((error: unknown) => {
+            if (error instanceof OrchdError && NOT_NOW.has(error.code)) return requests.map(() => error);
+            throw error;
+          });
     let at = 0;
     return parsed.map((each) => {
       if (each instanceof OrchdError) return refusalOf(each);
@@ -194,4 +248,4 @@ export class Inbox extends Service {
 }
 
 const refusalOf = ({ code, message }: OrchdError): Outcome =>
-  TRY_LATER.has(code) ? 'later' : { refused: `${code}: ${message}` };
+  NOT_NOW.has(code) ? 'later' : { refused: `${code}: ${message}` };

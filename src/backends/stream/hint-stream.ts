@@ -12,6 +12,7 @@ import { crashpoint } from '../../kit/crashpoint.ts';
 import { type Command, type Reply, transaction } from './client.ts';
 import type { RedisConnection } from './connection.ts';
 import { type Entry, endingOf, entriesIn, type Hint, type HintForm, unusable } from './entry.ts';
+import { compareIds, groupIn, isPassed, pendingCommands } from './group.ts';
 import { BRAIN, type StreamPlace } from './names.ts';
 import { codeOf } from './server-check.ts';
 
@@ -257,18 +258,14 @@ export class HintStream<H extends Hint> {
   async #republishPassed(): Promise<void> {
     const { key, group } = this.place;
     const groups = await this.#parts.connection.call(['XINFO', 'GROUPS', key]);
-    const last = lastDelivered(groups, group);
+    const last = groupIn(groups, group)?.lastDelivered ?? '0-0';
     const passed = [...this.#entries]
       .filter(([token, id]) => this.#isWaiting(token) && compareIds(id, last) <= 0)
       .slice(0, MAX_ASKED);
     if (passed.length === 0) return;
-    const pending = await this.#parts.connection.pipeline(
-      passed.map(([, id]) => ['XPENDING', key, group, id, id, '1']),
-    );
-    for (const [at, [token, id]] of passed.entries()) {
-      const found = pending[at];
-      if (Array.isArray(found) && found.length === 0) this.#republish(token, id);
-    }
+    const ids = passed.map(([, id]) => id);
+    const pending = await this.#parts.connection.pipeline(pendingCommands(this.place, ids));
+    for (const [at, [token, id]] of passed.entries()) if (isPassed(pending[at])) this.#republish(token, id);
   }
 
   #republish(token: string, id: string): void {
@@ -294,18 +291,4 @@ export class HintStream<H extends Hint> {
   #isOpen(token: string): boolean {
     return (this.#waiting.has(token) || this.#held.has(token)) && !this.#settled.has(token);
   }
-}
-
-function lastDelivered(reply: Reply, name: string): string {
-  for (const flat of Array.isArray(reply) ? (reply as readonly (readonly Reply[])[]) : []) {
-    const value = (field: string): string => String(flat[flat.indexOf(field) + 1]);
-    if (value('name') === name) return value('last-delivered-id');
-  }
-  return '0-0';
-}
-
-function compareIds(a: string, b: string): number {
-  const [aMs = 0, aSeq = 0] = a.split('-').map(Number);
-  const [bMs = 0, bSeq = 0] = b.split('-').map(Number);
-  return aMs - bMs || aSeq - bSeq;
 }

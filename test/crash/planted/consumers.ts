@@ -40,9 +40,9 @@ export const CONSUMERS_BUGS: readonly PlantedBug[] = [
   {
     name: 'an entry of the inbox is acknowledged before its commit',
     file: 'src/adapters/streams/inbox.ts',
-    find: '      const outcomes = place === CONTROL',
+    find: '    const outcomes = place === CONTROL',
     replace:
-      "      await this.#finish(place, entries, entries.map(() => 'done' as const));\n      const outcomes = place === CONTROL",
+      "    await this.#finish(place, entries, entries.map(() => 'done' as const));\n    const outcomes = place === CONTROL",
     catcher: 'redisInbox',
     says: /it is deleted before its commit/,
   },
