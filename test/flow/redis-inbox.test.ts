@@ -1,8 +1,9 @@
 /** Jobs, events and orders that other programs leave in Redis. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { deadLetters, fill, testRedis, until } from '../fakes/redis-kit.ts';
-import { LASTING, onStores } from './flow-kit.ts';
+import { engineOf } from '../fakes/engine-of.ts';
+import { deadLetters, fill, type OwnRedis, testRedis, until } from '../fakes/redis-kit.ts';
+import { LASTING, onStores, within } from './flow-kit.ts';
 import { holdable } from './holding.ts';
 import { StreamSite } from './redis-kit.ts';
 import { serve, testFolder } from './server-process.ts';
@@ -98,66 +99,63 @@ onStores('what a brain takes whose commit fails stays for its successor', LASTIN
   );
 });
 
-test('an entry that another name of the group has read, or that a moved group has passed, is taken', async (t) => {
-  const redis = await testRedis(t);
-  const site = new StreamSite(t, redis, 'memory');
-  const operator = site.token('operate');
-  await site.start({ control: true, claim_idle_ms: 200 });
-  await until(async () => (await site.groups()) === 2);
-  await site.stop();
-  const key = (stream: string) => `stream:orchestrator:${stream}`;
-  for (const stream of ['ingest_events', 'control'] as const)
-    for (const n of [1, 2]) {
-      const entry = {
-        ingest_events: ['job', `{"type":"work","job_id":"j${n}"}`],
-        control: ['order', 'reconcile'],
-      };
-      await site.add(stream, ...entry[stream], 'token', operator);
-      if (n === 1)
-        await redis.call(
-          ...['XREADGROUP', 'GROUP', 'cg:orchestrator', 'somebody', 'STREAMS', key(stream), '>'],
-        );
-      else await redis.call('XGROUP', 'SETID', key(stream), 'cg:orchestrator', '$');
-    }
-  await site.start({ control: true, claim_idle_ms: 200 });
-  const left = async () => [await site.length('ingest_events'), await site.length('control')];
-  await until(async () => (await left()).join() === '0,0');
-  for (const id of ['j1', 'j2']) assert.equal((await site.orchestrator.wait(id)).state, 'succeeded');
-  assert.equal(site.orchestrator.reconciliation.reports.length, 2);
-  assert.deepEqual(await deadLetters(redis), []);
-});
+const STRANDED: Readonly<Record<string, (redis: OwnRedis, key: string) => Promise<unknown>>> = {
+  'another name of the group has read': (redis, key) =>
+    redis.call('XREADGROUP', 'GROUP', 'cg:orchestrator', 'somebody', 'STREAMS', key, '>'),
+  'a moved group has passed': (redis, key) => redis.call('XGROUP', 'SETID', key, 'cg:orchestrator', '$'),
+};
+for (const [how, strand] of Object.entries(STRANDED))
+  test(`an entry that ${how} is taken`, async (t) => {
+    const redis = await testRedis(t);
+    const site = new StreamSite(t, redis, 'memory');
+    const token = site.token('operate');
+    const settings = { control: true, claim_idle_ms: 200 };
+    await site.start(settings);
+    await until(async () => (await site.groups()) === 2);
+    await site.stop();
+    await site.add('ingest_events', 'job', '{"type":"work","job_id":"a"}');
+    await site.add('control', 'order', 'reconcile', 'token', token);
+    for (const key of [STREAM, CONTROL]) await strand(redis, key);
+    await site.start(settings);
+    const before = site.orchestrator.reconciliation.reports.length;
+    for (const stream of ['ingest_events', 'control'] as const)
+      await until(async () => (await site.length(stream)) === 0);
+    assert.equal((await site.orchestrator.wait('a')).state, 'succeeded');
+    assert.equal(site.orchestrator.reconciliation.reports.length, before + 1);
+    assert.deepEqual(await deadLetters(redis), []);
+  });
 
-test('while jobs wait for room in the queue orders are carried out, and one that waits holds up no other', async (t) => {
+test('an order that a full disk allows is carried out, although jobs and orders before it have to wait', async (t) => {
   const redis = await testRedis(t);
   const site = new StreamSite(t, redis, 'memory');
-  const operator = site.token('operate');
-  await site.start({ control: true }, undefined, 'orchestrator: {queue_capacity: 1}');
+  const token = site.token('operate');
+  await site.start({ control: true });
   await site.die('dead');
-  await site.orchestrator.submit({ type: 'hold', job_id: 'runs' });
-  await until(async () => (await site.orchestrator.get('runs')).state === 'running');
-  await site.orchestrator.submit({ type: 'nobody', job_id: 'fills', wait_for_backend: true });
+  await site.orchestrator.submit({ type: 'nobody', job_id: 'queued', wait_for_backend: true });
+  const { state } = engineOf(site.orchestrator);
+  state.full = true;
   await site.add('ingest_events', 'job', '{"type":"work","job_id":"waits"}');
   await until(async () => (await site.pending('ingest_events')) === 1);
-  await site.add('control', 'order', 'redrive_job', 'job_id', 'dead', 'token', operator);
+  await site.add('control', 'order', 'redrive_job', 'job_id', 'dead', 'token', token);
   await until(async () => (await site.pending('control')) === 1);
-  const entry = await site.add('control', 'order', 'cancel_job', 'job_id', 'fills', 'token', operator);
-  await until(
-    async () =>
-      ((await redis.call('XRANGE', CONTROL, String(entry), String(entry))) as unknown[]).length === 0,
-  );
-  await until(async () => (await site.length('ingest_events')) === 0 && (await site.length('control')) === 0);
-  await site.orchestrator.wait('waits');
+  await site.add('control', 'order', 'cancel_job', 'job_id', 'queued', 'token', token);
+  await within(until(async () => (await site.orchestrator.get('queued')).state === 'cancelled'));
+  assert.deepEqual([await site.length('ingest_events'), await site.length('control')], [1, 1]);
+  state.full = false;
+  for (const stream of ['ingest_events', 'control'] as const)
+    await within(until(async () => (await site.length(stream)) === 0));
+  assert.equal((await site.orchestrator.wait('waits')).state, 'succeeded');
   assert.equal((await site.orchestrator.wait('dead')).attempts.length, 2);
 });
 
-test('an entry that was deleted after it was read is no entry that could not be used', async (t) => {
+test('an entry that somebody deletes while it waits is no entry that could not be used', async (t) => {
   const redis = await testRedis(t);
   const site = new StreamSite(t, redis, 'memory');
-  const id = await site.add('ingest_events', 'job', '{"type":"work"}');
-  await redis.call('XGROUP', 'CREATE', STREAM, 'cg:orchestrator', '0');
-  await redis.call('XREADGROUP', 'GROUP', 'cg:orchestrator', 'orchd', 'STREAMS', STREAM, '>');
-  await redis.call('XDEL', STREAM, String(id));
   await site.start();
+  engineOf(site.orchestrator).state.full = true;
+  const id = await site.add('ingest_events', 'job', '{"type":"work"}');
+  await until(async () => (await site.pending('ingest_events')) === 1);
+  await redis.call('XDEL', STREAM, String(id));
   await until(async () => (await site.pending('ingest_events')) === 0);
   assert.deepEqual(await deadLetters(redis), []);
 });

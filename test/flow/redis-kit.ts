@@ -1,5 +1,4 @@
 /** A brain in this process with what it does on Redis around it, as a server has it. */
-import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import { DeadLetters } from '../../src/adapters/streams/dead-letters.ts';
 import { Inbox } from '../../src/adapters/streams/inbox.ts';
@@ -33,24 +32,14 @@ export class StreamSite {
     return token;
   }
 
-  /** Jobs of type `work` succeed, those of type `fail` die, those of type `hold` run until they are cancelled. */
-  async start(
-    settings: Readonly<Record<string, unknown>> = {},
-    storeEnv: Env = env,
-    config?: string,
-  ): Promise<void> {
+  /** Jobs of type `work` succeed, those of type `fail` die. */
+  async start(settings: Readonly<Record<string, unknown>> = {}, storeEnv: Env = env): Promise<void> {
     const fails = async (): Promise<never> => {
       throw new Error('it cannot be done');
     };
-    const hold = (_: unknown, { signal }: { signal: AbortSignal }): Promise<unknown> => once(signal, 'abort');
-    const types = { work: async (payload: unknown) => ({ of: payload }), fail: fails, hold };
+    const types = { work: async (payload: unknown) => ({ of: payload }), fail: fails };
     const backends = [new FunctionBackend(env, { name: 'local', slots: 100, types })];
-    const orchestrator = await start(this.#t, {
-      data: this.#data,
-      backends,
-      env: storeEnv,
-      ...(config !== undefined && { config }),
-    });
+    const orchestrator = await start(this.#t, { data: this.#data, backends, env: storeEnv });
     const redis = redisConfig({ url: this.redis.url, ...settings });
     const { ingest, control, events, claimIdleMs } = redis;
     const tokens = (): readonly TokenEntry[] => this.#entries;

@@ -25,6 +25,8 @@ const PAGE = 100;
 const MAX_READ = 2000;
 /** Repairs between two that read the stream although its length is right. */
 const READ_EVERY = 30;
+/** Of the repairs of a stream in which nothing is, and for which nothing waits, all but one in so many do nothing. */
+const QUIET_EVERY = 5;
 /** Entries that one repair asks about one by one. */
 const MAX_ASKED = 100;
 
@@ -65,6 +67,8 @@ export class HintStream<H extends Hint> {
   #isRead = false;
   #scan: Scan | undefined;
   #repairs = 0;
+  /** Repairs since something was in the stream, or waited for it. */
+  #quiet = 0;
   /** Entries in the stream when it was last asked. */
   length = 0;
 
@@ -119,6 +123,7 @@ export class HintStream<H extends Hint> {
     this.#hasGroup = false;
     this.#isRead = false;
     this.#scan = undefined;
+    this.#quiet = 0;
   }
 
   /** Publishes what waits for it, and ends entries whose attempt is over. */
@@ -158,6 +163,9 @@ export class HintStream<H extends Hint> {
   /** Makes the stream agree with the records; `reclaims`: looks also for entries that were read and never claimed. */
   async repair(reclaims: boolean): Promise<void> {
     const { connection } = this.#parts;
+    const isQuiet = this.isIdle && this.length === 0 && this.#waiting.size === 0;
+    if (isQuiet && this.#quiet++ % QUIET_EVERY !== 0) return;
+    if (!isQuiet) this.#quiet = 0;
     const [made, length] = await connection.pipeline([this.#groupCommand(), ['XLEN', this.place.key]]);
     if (typeof length !== 'number') return;
     this.length = length;
