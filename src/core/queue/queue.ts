@@ -255,7 +255,8 @@ export class Queue implements StateFollower {
 
   #unstickDue(now: number): void {
     if (!this.sticky.hasLost && this.sticky.nextDue() > now) return;
-    for (const entry of [...this.sticky.release(now, LET_THROUGH_PER_STEP)]) this.unstick(entry);
+    const laneFor = (entry: JobEntry): Lane => this.laneFor(entry);
+    for (const entry of [...this.sticky.release(now, LET_THROUGH_PER_STEP, laneFor)]) this.unstick(entry);
     if (this.sticky.hasLost || this.sticky.nextDue() <= now) this.isUnfinished = true;
   }
 

@@ -7,8 +7,9 @@
  * K3  `#ready` has exactly the lists whose backend is free.
  */
 import { IndexedHeap } from '../../kit/indexed-heap.ts';
+import type { BackendInfo } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
-import type { BackendEntry } from './fleet.ts';
+import type { BackendEntry, Lane } from './fleet.ts';
 import { ahead } from './gate-group.ts';
 
 /** The backend that a job waits for, since it has the job's conversation, and until when. */
@@ -58,18 +59,36 @@ export class StickyList {
   heldAt: number | undefined;
   /** Its backend was removed. */
   isGone = false;
+  /** The declaration of the backend that all its jobs are known to fit. */
+  #info: BackendInfo;
 
   constructor(backend: BackendEntry) {
     this.backend = backend;
+    this.#info = backend.info;
   }
 
-  /** The jobs that cannot start on the backend within their time. */
-  lost(): readonly StickyWait[] {
+  /** Whether the backend may not be usable any more for all of its jobs, or not for a while. */
+  get mayHaveLost(): boolean {
+    return !isUsable(this.backend) || this.backend.blockedUntil > 0 || this.backend.info !== this.#info;
+  }
+
+  /** The jobs that cannot start on the backend, or not within their time. */
+  lost(laneFor: LaneFor): readonly StickyWait[] {
     const waits = this.jobs.items();
-    if (this.isGone || !isUsable(this.backend)) return [...waits];
-    return waits.filter(({ until }) => until < this.backend.blockedUntil);
+    const { backend } = this;
+    const { blockedUntil, info } = backend;
+    if (this.isGone || !isUsable(backend)) return [...waits];
+    const isRedeclared = info !== this.#info;
+    const lost = waits.filter(
+      ({ entry, until }) => until < blockedUntil || (isRedeclared && !backend.lanes.includes(laneFor(entry))),
+    );
+    if (lost.length === 0) this.#info = info;
+    return lost;
   }
 }
+
+/** Finds the lane of a job that is in none. */
+type LaneFor = (entry: JobEntry) => Lane;
 
 /** The backend is there and takes jobs, now or after a while. */
 export const isUsable = ({ up, closed, away, paused, info }: BackendEntry): boolean =>
@@ -159,7 +178,7 @@ export class StickyLists {
       this.#ready.delete(list);
       list.heldAt = undefined;
     }
-    if (!isUsable(backend) || backend.blockedUntil > 0) this.#lost.add(list);
+    if (list.mayHaveLost) this.#lost.add(list);
   }
 
   /** A backend was removed for good; another one may get its name. */
@@ -199,10 +218,10 @@ export class StickyLists {
   }
 
   /** Takes out up to `most` jobs that wait no longer for their backend. */
-  *release(now: number, most: number): Generator<JobEntry> {
+  *release(now: number, most: number, laneFor: LaneFor): Generator<JobEntry> {
     let count = 0;
     for (const list of this.#lost) {
-      const lost = list.lost();
+      const lost = list.lost(laneFor);
       for (const { entry } of lost.slice(0, most - count)) {
         this.leave(entry);
         count++;

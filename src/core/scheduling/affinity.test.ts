@@ -196,10 +196,32 @@ describe('[FANO-7] a turn whose seat is busy', () => {
     }
   });
 
-  test('does not go to its seat when that cannot run it any more', () => {
+  test('waits no longer when its seat declares that it cannot run it any more', () => {
     const kit = waiting();
+    kit.backend('a', { labels: { still: 'fits' } });
+    assert.equal(why(kit, 's2'), 'sticky');
     kit.backend('a', { types: ['else'] });
-    kit.end('other', SUCCESS);
+    assert.equal(seatOf(kit, 's2'), 'b');
+  });
+
+  test('does not wait for a seat that cannot run it', () => {
+    const kit = new EngineKit();
+    kit.backend('a', { models: ['one'] });
+    say(kit, 's1', 's', { model: 'one' });
+    kit.submit('other', { model: 'one' });
+    kit.backend('b', { models: ['two'] });
+    kit.submit('s2', { session_id: 's', model: 'two' });
+    assert.equal(seatOf(kit, 's2'), 'b');
+  });
+
+  test('waits as long as before when brain time is stepped', () => {
+    const kit = waiting();
+    kit.pass(SERVICE_MS);
+    kit.step({ type: 'clock-step', byMs: 86_400_000 });
+    kit.now += 86_400_000;
+    kit.pass(8 * SERVICE_MS);
+    assert.equal(why(kit, 's2'), 'sticky');
+    kit.pass(SERVICE_MS);
     assert.equal(seatOf(kit, 's2'), 'b');
   });
 
