@@ -1,6 +1,8 @@
 /** Leases over HTTP, on every store. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import type { Env } from '../../src/kit/env/env.ts';
+import { realEnv } from '../../src/kit/env/real.ts';
 import { connector } from '../../src/stores/mariadb/sql.ts';
 import { type HttpBrain, type HttpBrainOptions, httpBrain } from '../fakes/http-brain.ts';
 import { type TestServer, testMariaDb } from '../fakes/mariadb.ts';
@@ -155,4 +157,44 @@ test('[NEWS-2] the grant, the release and the expiry of a lease are audited', as
   };
   assert.deepEqual(await told(short), ['lease:granted', 'lease:expired']);
   assert.deepEqual(await told(kept), ['lease:granted', 'lease:released']);
+});
+
+const HOUR_MS = 3_600_000;
+
+/** A machine whose clock is off by so much. */
+function offBy(ms: number): Env {
+  const env = realEnv();
+  return { ...env, clock: { ...env.clock, now: () => env.clock.now() + ms } };
+}
+
+test('[NEWS-2] the times of leases are those of the database, which is an hour ahead of one node and behind another', async (t) => {
+  const url = await server.database();
+  const config = JSON.stringify({ store: 'mariadb', mariadb: { url } });
+  const sql = await connector(url)();
+  t.after(() => sql.close());
+  /** The seconds that are left of a lease, as the row and the clock of the database say. */
+  const left = async ({ token }: Lease): Promise<number> => {
+    const query =
+      'SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), expires_at) AS s FROM orchestrator_leases WHERE token = ?';
+    const [row] = await sql.query<{ s: number }>(query, [token]);
+    return Number(row?.s);
+  };
+  let lease: Lease | undefined;
+  for (const ms of [-HOUR_MS, HOUR_MS]) {
+    const brain = await httpBrain({ data: tempFolder(t), config, env: offBy(ms) });
+    t.after(() => brain.stop());
+    const { leases } = (await call(brain, '/leases')).body as { leases: Lease[] };
+    assert.deepEqual(
+      leases.map(({ token }) => token),
+      lease ? [lease.token] : [],
+      'what another node has granted is held',
+    );
+    const short = await granted(brain, { ttl_seconds: 1 });
+    await ended(brain, short.token);
+    if (lease) assert.equal((await call(brain, `/leases/${lease.token}/release`, {})).status, 200);
+    lease = await granted(brain, { ttl_seconds: 1800 });
+    const seconds = await left(lease);
+    assert.ok(seconds > 0 && seconds <= 1800, `${seconds} seconds are left`);
+    await brain.stop();
+  }
 });

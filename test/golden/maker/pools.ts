@@ -25,6 +25,8 @@ export class ScriptedPools implements PoolManagers {
   readonly #executorOf: (info: Backend['info']) => Backend;
   readonly #pools = new Map<string, Pool>();
   readonly #executors = new Map<string, Backend>();
+  /** Devices with an error, by pool. */
+  readonly #broken = new Map<string, Set<number>>();
   #listener: PoolsListener | undefined;
   #backends: BackendListener | undefined;
   #onOrder: (() => void) | undefined;
@@ -79,6 +81,15 @@ export class ScriptedPools implements PoolManagers {
     this.report(id);
   }
 
+  /** A device has an error, as its manager shows it, or is well again. */
+  setDevice(id: string, device: number, is: 'gone' | 'back'): void {
+    const broken = this.#broken.get(id) ?? new Set();
+    if (is === 'gone') broken.add(device);
+    else broken.delete(device);
+    this.#broken.set(id, broken);
+    this.report(id);
+  }
+
   report(id: string): void {
     const pool = this.#pools.get(id) as Pool;
     pool.version++;
@@ -94,7 +105,7 @@ export class ScriptedPools implements PoolManagers {
         totalBytes,
         allocatedBytes: allocatedOn(workers, device),
         availableBytes: totalBytes - allocatedOn(workers, device),
-        ok: true,
+        ok: !this.#broken.get(id)?.has(device),
         reason: undefined,
       })),
       workers,
