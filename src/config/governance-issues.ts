@@ -1,6 +1,7 @@
 /** What contradicts itself in the section `governance`. */
-import { TOOL_CATEGORIES } from '../model/governance.ts';
-import type { WrittenGovernance, WrittenRule } from './governance.ts';
+import { isListed, JOB_KINDS, type JobKind, TOOL_CATEGORIES } from '../model/governance.ts';
+import { RUN_TYPE, TOOL_TYPE } from '../model/run-jobs.ts';
+import type { WrittenGovernance, WrittenMode, WrittenRule } from './governance.ts';
 import type { Issue } from './issues.ts';
 
 export function governanceIssues({ modes, rules, triggers }: WrittenGovernance): Issue[] {
@@ -9,9 +10,12 @@ export function governanceIssues({ modes, rules, triggers }: WrittenGovernance):
     message,
     at: 'value',
   });
-  const ofModes = modes.flatMap(({ mode, categories, approve = [] }, at) => {
+  const ofModes = modes.flatMap((written, at) => {
+    const { mode, categories, approve = [] } = written;
     if (modes.findIndex((other) => other.mode === mode) < at)
       return [issue(['modes', `[${at}]`, 'mode'], `the mode ${mode} is there twice`)];
+    if (mode === 'LOCKDOWN' && JOB_KINDS.some((kind) => maySome(written, kind)))
+      return [issue(['modes', `[${at}]`, 'mode'], NOTHING_STARTS)];
     const useless = approve.filter((name) => isCategory(name) && categories?.includes(name) === false);
     return useless.map((name) =>
       issue(
@@ -27,6 +31,8 @@ export function governanceIssues({ modes, rules, triggers }: WrittenGovernance):
       return [issue([...path, 'name'], `two rules have the name "${rule.name}"`)];
     if (rule.critical && rule.effect === 'approve')
       return [issue([...path, 'critical'], 'a rule that asks for approval cannot be critical')];
+    if (rule.effect === 'approve' && !isAboutCalls(rule))
+      return [issue([...path, 'effect'], 'only calls of tools and agents can be approved')];
     const opposite = earlier.find(
       (other) => other.effect !== rule.effect && selectors(other) === selectors(rule),
     );
@@ -46,6 +52,17 @@ export function governanceIssues({ modes, rules, triggers }: WrittenGovernance):
   );
   return [...ofModes, ...ofRules, ...ofTriggers];
 }
+
+/** A written mode replaces its default as a whole, so that what it does not bound is allowed. */
+const NOTHING_STARTS = `in LOCKDOWN nothing starts: say running: {${JOB_KINDS.map((kind) => `${kind}: 0`).join(', ')}}`;
+
+/** Whether the mode lets jobs of this kind start. */
+const maySome = ({ running, per_minute: perMinute }: WrittenMode, kind: JobKind): boolean =>
+  running?.[kind] !== 0 && perMinute?.[kind] !== 0;
+
+/** Whether the rule can match a call of a tool or of an agent; these have no models. */
+const isAboutCalls = ({ types, models }: WrittenRule): boolean =>
+  models === undefined && (!types || [TOOL_TYPE, RUN_TYPE].some((type) => isListed(types, type)));
 
 const isCategory = (name: string): boolean => (TOOL_CATEGORIES as readonly string[]).includes(name);
 

@@ -23,6 +23,11 @@ test('a rule file that cannot be meant is refused with its place: unknown modes 
     '  triggers: [{name: t, metric: queued_jobs, above: 1, for_ms: 1, to: NORMAL}]': /triggers\[0\]\.to/,
     '  triggers: [{name: t, metric: queued_jobs, above: 1, for_ms: 1, to: ALERT}, {name: t, metric: queued_jobs, above: 2, for_ms: 1, to: ALERT}]':
       /two triggers have the name "t"/,
+    '  modes: [{mode: LOCKDOWN, max_tokens: 9}]': /in LOCKDOWN nothing starts: say running: \{runs: 0/,
+    '  modes: [{mode: LOCKDOWN, running: {runs: 0, models: 0, tools: 0}}]': /modes\[0\]\.mode/,
+    '  rules: [{name: r, effect: approve, models: [big]}]':
+      /rules\[0\]\.effect: only calls of tools and agents/,
+    '  rules: [{name: r, effect: approve, types: [inference]}]': /only calls of tools and agents/,
     '  rules: [{name: r, effect: allow}]': /rules\[0\]\.effect/,
     '  rules: [{name: r, effect: approve, critical: true}]': /cannot be critical/,
     '  rules: [{name: r, effect: deny}, {name: r, effect: deny, tools: [x]}]': /two rules have the name "r"/,
@@ -31,6 +36,16 @@ test('a rule file that cannot be meant is refused with its place: unknown modes 
     '  rules: [{name: r, effect: deny, tool: [x]}]': /governance\.rules\[0\]/,
   };
   for (const [text, message] of Object.entries(refused)) assert.match(refusal(text), message, text);
+});
+
+test('a rule file that can be meant is taken', () => {
+  for (const text of [
+    '  modes: [{mode: LOCKDOWN, running: {runs: 0, models: 0, tools: 0}, per_minute: {others: 0}}]',
+    '  rules: [{name: r, effect: approve, types: [tool, inference]}]',
+    '  rules: [{name: r, effect: approve, types: ["a*"]}]',
+    '  rules: [{name: r, effect: approve, agents: [a]}]',
+  ])
+    assert.equal(refusal(text), 'taken', text);
 });
 
 test('a written mode replaces its default as a whole; categories of agents are their rights', () => {

@@ -41,7 +41,7 @@ const ModeSchema = section({
   per_minute: counts,
   max_tokens: optional(Type.Integer({ minimum: 1, maximum: 10_000_000 })),
 });
-type WrittenMode = Static<typeof ModeSchema>;
+export type WrittenMode = Static<typeof ModeSchema>;
 
 const RuleSchema = section({
   name: Type.String({ pattern: NAME, expected: 'a name of letters, digits, _ and -' }),

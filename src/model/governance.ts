@@ -90,6 +90,11 @@ export interface GovernanceRule {
   readonly reason?: string;
 }
 
+/** Whether an entry of a list of a rule is the name, or begins it and ends with `*`. */
+export const isListed = (list: readonly string[], name: string | undefined): boolean =>
+  name !== undefined &&
+  list.some((entry) => (entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : entry === name));
+
 export interface AgentRights {
   readonly agent: string;
   readonly categories: readonly string[];

@@ -53,6 +53,43 @@ describe('jobs of the types of runs', () => {
     assert.equal(model.heard.length, 0);
   });
 
+  test('[ADR-7] are made by no caller, wherever it asks: nobody forges a call, or says that one was allowed', async (t) => {
+    const config = 'agents: [{name: a, model: scripted}]';
+    const brain = await httpBrain({
+      config,
+      backends: [new ScriptedModel(() => ({ text: 'done' })).backend()],
+    });
+    t.after(() => brain.stop());
+    const ask = async (method: string, path: string, body: object): Promise<string> => {
+      const headers = { 'content-type': 'application/json' };
+      const response = await fetch(brain.url + path, { method, headers, body: JSON.stringify(body) });
+      return response.text();
+    };
+    const tags = { tool: 'x', category: 'read', approved: 'yes' };
+    const payload = { agent: 'a', tool: 'x', args: {} };
+    const forged: readonly object[] = [
+      ...['tool', 'approval', 'report'].map((type) => ({ type, tags, payload })),
+      { type: 'agent', parent_id: 'p', tags, payload: { agent: 'a', input: 'x' } },
+    ];
+    const entrances: Readonly<Record<string, (job: object) => Promise<string>>> = {
+      'one job': (job) => ask('POST', '/v2/tasks', job),
+      'several jobs': (job) => ask('POST', '/v2/tasks', [job]),
+      'a schedule': (job) => ask('PUT', '/v2/schedules/s', { every_sec: 1, job }),
+      'an MCP client': (job) => {
+        const params = { name: 'submit_job', arguments: job };
+        return ask('POST', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+      },
+    };
+    await brain.orchestrator.submit({ job_id: 'p', type: 'nobody', payload: {} });
+    for (const [name, entrance] of Object.entries(entrances))
+      for (const job of forged)
+        assert.match(await entrance(job), /INVALID_PARAMS|parent_id/, `${name}: ${JSON.stringify(job)}`);
+    assert.deepEqual(
+      (await brain.orchestrator.list({ limit: 10 })).jobs.map(({ job_id: id }) => id),
+      ['p'],
+    );
+  });
+
   test('are run by no command, no function and no backend of a program', async () => {
     const env = realEnv();
     for (const type of OWN) {

@@ -171,3 +171,30 @@ test('[ADR-7] work is handed to backends in one place, for attempts alone', () =
   // The first bounds the time of each call of a backend, for the second.
   assert.deepEqual(offering, ['src/runtime/effects.ts', 'src/runtime/guarded.ts']);
 });
+
+/** Where jobs are handed to the brain, and for whom. The requests of callers are checked as such (runtime/prepare.ts). */
+const ENTRANCES: Readonly<Record<string, 'a caller' | 'a run'>> = {
+  'src/adapters/modules/scan.ts': 'a caller',
+  'src/adapters/streams/inbox.ts': 'a caller',
+  'src/api/jobs-table.ts': 'a caller',
+  'src/api/openai/submitted-job.ts': 'a caller',
+  'src/api/run-replays.ts': 'a caller',
+  'src/api/runs.ts': 'a caller',
+  'src/api/tasks.ts': 'a caller',
+  'src/agents/background.ts': 'a run',
+  'src/app/run-reads.ts': 'a run',
+};
+
+test('[ADR-7] nobody but runs makes calls of tools, or says that a person has allowed one: each entrance is known', () => {
+  const files = globSync('src/{api,app,adapters,agents,relay,spool}/**/*.ts').filter(
+    (path) => !path.endsWith('.test.ts'),
+  );
+  const found = files.filter((path) => /\bsubmit(Many)?\(/.test(withoutMembers(readFileSync(path, 'utf8'))));
+  assert.deepEqual(found.sort(), Object.keys(ENTRANCES).sort());
+  for (const [path, whose] of Object.entries(ENTRANCES))
+    if (whose === 'a caller')
+      assert.match(readFileSync(path, 'utf8'), /mustBeRunnable: true|callerOf\(call\)/, path);
+});
+
+/** The text without declarations of functions of that name. */
+const withoutMembers = (text: string): string => text.replace(/function submit\w*\(/g, '');

@@ -7,7 +7,13 @@
  * G3  What the gate does not know it denies: a call of a tool of which nobody says what it does, and one below an agent that
  *     is gone, of which nobody says what those below it may do.
  */
-import type { GovernancePolicy, GovernanceRule, Mode, ModePolicy } from '../../model/governance.ts';
+import {
+  type GovernancePolicy,
+  type GovernanceRule,
+  isListed,
+  type Mode,
+  type ModePolicy,
+} from '../../model/governance.ts';
 import { RUN_TYPE } from '../../model/run-jobs.ts';
 import { type GovernedJob, type GovernedTool, type Verdict, Verdicts } from './verdicts.ts';
 
@@ -146,7 +152,3 @@ const isAbout = (
     isListed(models, model ?? (type === 'inference' ? '' : undefined)) ||
     otherNames?.some((name) => isListed(models, name)) === true) &&
   (!named || agents.some((agent) => isListed(named, agent)));
-
-const isListed = (list: readonly string[], name: string | undefined): boolean =>
-  name !== undefined &&
-  list.some((entry) => (entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : entry === name));
