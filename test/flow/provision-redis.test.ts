@@ -22,7 +22,7 @@ async function readAs(redis: OwnRedis, name: string): Promise<Record<string, str
   );
 }
 
-test('[NEWS-3] worker pools of programs outside are heard of by `:preloads`, whatever becomes of Redis and the brain, and their entries go when they are carried out', async (t) => {
+test('[NEWS-4] [NEWS-3] worker pools of programs outside are heard of by `:preloads`, whatever becomes of Redis and the brain, and their entries go when they are carried out', async (t) => {
   const redis = await testRedis(t);
   const config = { redis: { url: redis.url, claim_idle_ms: 1000 } };
   const site = await ProvisionSite.of(t, await dataOf(t, 'mariadb'), config);

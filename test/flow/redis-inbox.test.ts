@@ -38,7 +38,7 @@ onStores('jobs and events of a stream become jobs, once for each entry', LASTING
   assert.deepEqual(await deadLetters(redis), []);
 });
 
-onStores('an entry is acknowledged and deleted only after its commit', LASTING, async (t, data) => {
+onStores('[NEWS-4] an entry is acknowledged and deleted only after its commit', LASTING, async (t, data) => {
   const redis = await testRedis(t);
   const site = new StreamSite(t, redis, data);
   const held = holdable(data);

@@ -96,26 +96,32 @@ onStores(
   },
 );
 
-onStores('the entry of a job is deleted only after its commit', LASTING, async (t, data) => {
-  const held = holdable(data);
-  const { site, redis, doorbell } = await deployedOnRedis(t, data, held.env);
-  const ann = await Puppet.of(site);
-  await submit(site, 'a');
-  await until(async () => (await tokensIn(redis, 'p')).length === 1);
-  assert.deepEqual(await readAs(redis, 'ann', 'p'), ['a:1']);
-  assert.deepEqual(await ann.claim('a:1'), ['a:1']);
-  await held.hold();
-  const reported = ann.report('a:1');
-  try {
-    await held.commitWaits();
-    await doorbell.idle();
-    assert.deepEqual(await tokensIn(redis, 'p'), ['a:1'], 'it is deleted before its commit');
-  } finally {
-    await held.release();
-  }
-  await reported;
-  await until(async () => (await tokensIn(redis, 'p')).length === 0);
-});
+onStores(
+  '[NEWS-4] the entry of a job is acknowledged and deleted only after its commit',
+  LASTING,
+  async (t, data) => {
+    const held = holdable(data);
+    const { site, redis, doorbell } = await deployedOnRedis(t, data, held.env);
+    const ann = await Puppet.of(site);
+    await submit(site, 'a');
+    await until(async () => (await tokensIn(redis, 'p')).length === 1);
+    assert.deepEqual(await readAs(redis, 'ann', 'p'), ['a:1']);
+    assert.deepEqual(await ann.claim('a:1'), ['a:1']);
+    await held.hold();
+    const reported = ann.report('a:1');
+    try {
+      await held.commitWaits();
+      await doorbell.idle();
+      assert.deepEqual(await tokensIn(redis, 'p'), ['a:1'], 'it is deleted before its commit');
+      const [pending] = (await redis.call('XPENDING', KEY, 'cg:inference:p')) as readonly unknown[];
+      assert.equal(pending, 1, 'it is acknowledged before its commit');
+    } finally {
+      await held.release();
+    }
+    await reported;
+    await until(async () => (await tokensIn(redis, 'p')).length === 0);
+  },
+);
 
 onStores(
   '[NEWS-6] a message that nobody claims is heard again, a job that its consumers leave is tried again, and at last it is in the DLQ, listed and redriven',

@@ -202,7 +202,7 @@ test('what a group made anew at the end of the stream has passed over is heard a
   assert.deepEqual(heard, ['job-1:1']);
 });
 
-test('100,000 foreign entries are moved to the DLQ piece by piece, and jobs are heard meanwhile', async (t) => {
+test('[NEWS-4] 100,000 foreign entries are moved to the DLQ piece by piece, and jobs are heard meanwhile', async (t) => {
   const redis = await testRedis(t);
   const site = await doorbellOn(t, { url: redis.url });
   await isUp(site.connection);
