@@ -82,7 +82,7 @@ describe('a checkpoint', () => {
   );
 
   onStores(
-    'a no ends the run, which does nothing more; so does no answer in time',
+    '[ADR-10] a no ends the run, which does nothing more; so does no answer in time',
     LASTING,
     async (t, data) => {
       const done: string[] = [];
