@@ -134,7 +134,7 @@ export function settingsWith(configured: EngineSettings, values: PolicyValues): 
   const { pools } = configured;
   return {
     ...configured,
-    gates: gates ? gatesInForce(gates) : configured.gates,
+    gates: gates ? gatesInForce(gates, configured.gates) : configured.gates,
     pools: {
       ...pools,
       idleUnloadMs: idleUnloadMs ?? pools.idleUnloadMs,

@@ -47,18 +47,26 @@ export type WrittenMarks = { readonly [K in keyof GateSettings]-?: NonNullable<G
 
 const LOW_SHARE = 0.8;
 
-export function gatesInForce({ queueDepth, gpuMemory, agentWaiting }: WrittenMarks): GateSettings {
-  const { closeAbove: depth } = queueDepth;
-  const { closeAbove: memory } = gpuMemory;
-  const { high } = agentWaiting;
+/** The gates in force; one that is not written is as in `otherwise`. */
+export function gatesInForce(written: Partial<WrittenMarks>, otherwise: GateSettings = {}): GateSettings {
+  const queueDepth = written.queueDepth ? depthInForce(written.queueDepth) : otherwise.queueDepth;
+  const gpuMemory = written.gpuMemory ? memoryInForce(written.gpuMemory) : otherwise.gpuMemory;
+  const agentWaiting = written.agentWaiting ? marksInForce(written.agentWaiting) : otherwise.agentWaiting;
   return {
-    ...(depth > 0 && { queueDepth: { ...queueDepth, openBelow: queueDepth.openBelow || lowerJobs(depth) } }),
-    ...(memory > 0 && {
-      gpuMemory: { closeAbove: memory, openBelow: gpuMemory.openBelow || memory * LOW_SHARE },
-    }),
-    ...(high > 0 && { agentWaiting: { high, low: agentWaiting.low || lowerJobs(high) } }),
+    ...(queueDepth && { queueDepth }),
+    ...(gpuMemory && { gpuMemory }),
+    ...(agentWaiting && { agentWaiting }),
   };
 }
+
+const depthInForce = ({ closeAbove, openBelow, onDepth }: DepthGate): DepthGate | undefined =>
+  closeAbove > 0 ? { closeAbove, openBelow: openBelow || lowerJobs(closeAbove), onDepth } : undefined;
+
+const memoryInForce = ({ closeAbove, openBelow }: MemoryGate): MemoryGate | undefined =>
+  closeAbove > 0 ? { closeAbove, openBelow: openBelow || closeAbove * LOW_SHARE } : undefined;
+
+const marksInForce = ({ high, low }: AgentMarks): AgentMarks | undefined =>
+  high > 0 ? { high, low: low || lowerJobs(high) } : undefined;
 
 const lowerJobs = (upper: number): number => Math.max(1, Math.floor(upper * LOW_SHARE));
 
@@ -86,7 +94,7 @@ export function gatesFault(
 
 /** What operators have set; what is absent is as the configuration says. */
 export interface PolicyValues {
-  readonly gates?: WrittenMarks | undefined;
+  readonly gates?: Partial<WrittenMarks> | undefined;
   /** A worker that has been idle for this long is stopped. */
   readonly idleUnloadMs?: number | undefined;
   readonly maxWorkersPerModel?: number | undefined;

@@ -74,29 +74,39 @@ function marksOf({
   queue_depth: queue,
   gpu_memory: memory,
   agent_waiting: agents,
-}: WrittenGates): WrittenMarks {
+}: WrittenGates): Partial<WrittenMarks> {
   return {
-    queueDepth: {
-      closeAbove: queue?.close_above ?? 0,
-      openBelow: queue?.open_below ?? 0,
-      onDepth: queue?.on_depth ?? 'scale_up',
-    },
-    gpuMemory: { closeAbove: memory?.close_above ?? 0, openBelow: memory?.open_below ?? 0 },
-    agentWaiting: { high: agents?.high ?? 0, low: agents?.low ?? 0 },
+    ...(queue && {
+      queueDepth: {
+        closeAbove: queue.close_above,
+        openBelow: queue.open_below ?? 0,
+        onDepth: queue.on_depth ?? 'scale_up',
+      },
+    }),
+    ...(memory && { gpuMemory: { closeAbove: memory.close_above, openBelow: memory.open_below ?? 0 } }),
+    ...(agents && { agentWaiting: { high: agents.high, low: agents.low ?? 0 } }),
   };
 }
+
+/** A lower mark that was left out is shown as little as it was written. */
+const lowerMark = <N extends 'open_below' | 'low'>(name: N, value: number): { readonly [K in N]?: number } =>
+  (value > 0 ? { [name]: value } : {}) as { readonly [K in N]?: number };
 
 function gatesView({ queueDepth, gpuMemory, agentWaiting }: GateSettings): WrittenGates {
   return {
     ...(queueDepth && {
       queue_depth: {
         close_above: queueDepth.closeAbove,
-        open_below: queueDepth.openBelow,
+        ...lowerMark('open_below', queueDepth.openBelow),
         on_depth: queueDepth.onDepth,
       },
     }),
-    ...(gpuMemory && { gpu_memory: { close_above: gpuMemory.closeAbove, open_below: gpuMemory.openBelow } }),
-    ...(agentWaiting && { agent_waiting: { high: agentWaiting.high, low: agentWaiting.low } }),
+    ...(gpuMemory && {
+      gpu_memory: { close_above: gpuMemory.closeAbove, ...lowerMark('open_below', gpuMemory.openBelow) },
+    }),
+    ...(agentWaiting && {
+      agent_waiting: { high: agentWaiting.high, ...lowerMark('low', agentWaiting.low) },
+    }),
   };
 }
 

@@ -125,6 +125,26 @@ describe('the policy', () => {
     },
   );
 
+  onStores('[NEWS-8] leaves the gates that it does not name as configured', LASTING, async (t, data) => {
+    const site = new Site();
+    await site.open(t, data);
+    const put = async (gates: object): Promise<unknown[]> => {
+      const { body } = await site.call<Policy>('PUT', '/control/policy', { gates, why: 'x' });
+      return [body.set, body.in_force.gates];
+    };
+    const configured = { agent_waiting: { high: 5, low: 4 } };
+    const depth = { queue_depth: { close_above: 10, on_depth: 'reject' } };
+    assert.deepEqual(await put(depth), [
+      { gates: depth },
+      { queue_depth: { close_above: 10, open_below: 8, on_depth: 'reject' }, ...configured },
+    ]);
+    assert.deepEqual((await put({}))[1], configured);
+    assert.deepEqual((await put({ agent_waiting: { high: 0 } }))[1], {});
+    await site.brain.stop();
+    await site.open(t, data);
+    assert.deepEqual((await site.policy()).in_force.gates, {});
+  });
+
   onStores('an undo does not overwrite limits that were set since', LASTING, async (t, data) => {
     const site = new Site();
     await site.open(t, data);

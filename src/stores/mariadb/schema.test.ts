@@ -107,7 +107,7 @@ async function indexesOf(line: Sql, table: string): Promise<Record<string, strin
 }
 
 for (const [table, wanted] of Object.entries(TABLES)) {
-  test(`${table} has the columns that others know, with their types and defaults`, async () => {
+  test(`[NEWS-1] ${table} has the columns that others know, with their types and defaults`, async () => {
     const columns = await columnsOf(sql, table);
     for (const [name, [type, nullable, preset]] of Object.entries(wanted)) {
       const column = columns.get(name);
@@ -121,7 +121,7 @@ for (const [table, wanted] of Object.entries(TABLES)) {
   });
 }
 
-test('texts are utf8mb4, compared byte by byte and with their spaces; times are to the microsecond', async () => {
+test('[NEWS-1] texts are utf8mb4, compared byte by byte and with their spaces; times are to the microsecond', async () => {
   for (const table of Object.keys(TABLES)) {
     for (const { name, type, charset, collation } of (await columnsOf(sql, table)).values()) {
       if (type.startsWith('timestamp')) assert.equal(type, STAMP, `${table}.${name}`);
@@ -139,7 +139,7 @@ test('texts are utf8mb4, compared byte by byte and with their spaces; times are 
   await sql.run('DELETE FROM worker_pools');
 });
 
-test('each table has the indexes by which it is searched', async () => {
+test('[NEWS-1] each table has the indexes by which it is searched', async () => {
   assert.deepEqual(await indexesOf(sql, 'orchestrator_leases'), {
     PRIMARY: 'token',
     idx_leases_agent: 'agent_name',
@@ -158,7 +158,7 @@ test('each table has the indexes by which it is searched', async () => {
   });
 });
 
-test('rows get their times from the database, in UTC', async () => {
+test('[NEWS-1] rows get their times from the database, in UTC', async () => {
   const line = await connector(await server.database())();
   try {
     await migrate(line);
@@ -204,7 +204,7 @@ async function definitionsOf(line: Sql): Promise<Record<string, string>> {
 }
 
 for (const version of ['v2', 'v3', 'v4', 'v5', 'v6', 'v7', 'v8']) {
-  test(`the tables of an older orchd (${version}) come to be like new ones`, async () => {
+  test(`[NEWS-1] the tables of an older orchd (${version}) come to be like new ones`, async () => {
     const url = await server.database();
     const dump = join(import.meta.dirname, '../../../test/golden', version, 'mariadb.sql');
     await loadDatabase(url, readFileSync(dump, 'utf8'));
@@ -252,7 +252,7 @@ test('a job that ran at a pool of consumers before has the name of the pool afte
   }
 });
 
-test('migrations are numbered, and a second run finds nothing to do', async () => {
+test('[NEWS-1] migrations are numbered, and a second run finds nothing to do', async () => {
   const { from, to } = await migrate(sql);
   assert.ok(from === to && to > 1);
   const [row] = await sql.query<{ version: number }>('SELECT version FROM orchestrator_schema');
