@@ -1,9 +1,10 @@
 /** A private nginx as a reverse proxy in front of the source of streams: one worker process, no buffering. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '../../src/kit/free-port.ts';
 import { needDebian } from '../../test/fakes/debian.ts';
+import { answersAt } from './answers-at.ts';
 import { type Daemon, startDaemon } from './daemon.ts';
-import { answersAt, freePort } from './free-port.ts';
 
 export interface ProxyDaemon extends Daemon {
   readonly port: number;

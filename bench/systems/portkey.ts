@@ -1,7 +1,8 @@
 /** The Portkey gateway in a process of its own, started as its package does. */
 import { fileURLToPath } from 'node:url';
+import { freePort } from '../../src/kit/free-port.ts';
+import { answersAt } from './answers-at.ts';
 import { startDaemon } from './daemon.ts';
-import { answersAt, freePort } from './free-port.ts';
 import type { ProxyDaemon } from './nginx.ts';
 
 const PROGRAM = fileURLToPath(

@@ -1,10 +1,11 @@
 /** Private Redis servers for tests and benches: real ones, with a data folder of their own, that may be killed and emptied. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import fs from 'node:fs';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from 'redis';
+import { freePort } from '../../src/kit/free-port.ts';
 import { needDebian } from './debian.ts';
 
 const START_MS = 30_000;
@@ -195,16 +196,4 @@ class OwnSentinel extends OwnRedis {
     );
     return [file];
   }
-}
-
-/** A port that nobody listens on now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as AddressInfo;
-      server.close(() => resolve(port));
-    });
-  });
 }

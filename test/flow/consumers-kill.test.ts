@@ -1,10 +1,9 @@
 /** Consumers of all kinds side by side, while the brain is killed under load. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { freePort } from '../../src/kit/free-port.ts';
 import { begun } from '../fakes/consumer-programs.ts';
 import { start } from './cli-process.ts';
 import { aMoment, ConsumerSite, EACH } from './consumer-kit.ts';
@@ -20,7 +19,7 @@ onStores(
   LASTING,
   async (t, data) => {
     const folder = testFolder(t);
-    const port = await freePort();
+    const port = String(await freePort());
     const store = isDatabase(data) ? { store: 'mariadb', mariadb: { url: data } } : {};
     const config = { ...store, orchestrator: { retry: { base_delay_ms: 10, max_delay_ms: 10 } } };
     const open = () => serve(t, { data: join(folder, 'data'), port, config });
@@ -58,7 +57,7 @@ onStores(
 for (const language of EACH) {
   test(`${language}: a brain that is killed hears again what a running job has said`, async (t) => {
     const folder = testFolder(t);
-    const port = await freePort();
+    const port = String(await freePort());
     const open = () => serve(t, { data: join(folder, 'data'), port });
     const brain = await open();
     const site = new ConsumerSite(t, brain.url, folder);
@@ -86,12 +85,4 @@ async function hears(url: string, word: string): Promise<void> {
     if (heard.includes(`"t":"${word}"`)) return;
   }
   assert.fail(`the stream has ended: ${heard}`);
-}
-
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return String(port);
 }

@@ -1,10 +1,9 @@
 /** A server with worker pools of `orchd provision`, and what their rows and their processes say. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { freePort } from '../../src/kit/free-port.ts';
 import { processesBy } from '../../src/kit/process/identity.ts';
 import type { WorkerPoolView } from '../../src/model/http/worker-pools.ts';
 import { type HowToRun, type Running, start } from './cli-process.ts';
@@ -45,7 +44,7 @@ export class ProvisionSite extends ConsumerSite {
 
   static async of(t: TestContext, data?: string, config: object = {}): Promise<ProvisionSite> {
     const folder = testFolder(t);
-    const port = await freePort();
+    const port = String(await freePort());
     const store = data !== undefined && isDatabase(data) ? { store: 'mariadb', mariadb: { url: data } } : {};
     const open = () => serve(t, { data: join(folder, 'data'), port, config: { ...config, ...store } });
     return new ProvisionSite(t, folder, await open(), open);
@@ -137,14 +136,6 @@ function killed(pid: number): void {
   } catch {
     // It has ended meanwhile.
   }
-}
-
-export async function freePort(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return String(port);
 }
 
 /** Each token once, whatever was killed meanwhile. */

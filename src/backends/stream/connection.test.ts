@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { freePort, ownSentinel } from '../../../test/fakes/redis.ts';
+import { ownSentinel } from '../../../test/fakes/redis.ts';
 import {
   connected,
   doorbellOn,
@@ -19,6 +19,7 @@ import {
   tokensIn,
   until,
 } from '../../../test/fakes/redis-kit.ts';
+import { freePort } from '../../kit/free-port.ts';
 import type { Reply } from './client.ts';
 import { problemsOf } from './server-check.ts';
 

@@ -3,9 +3,8 @@
  * even if the worker is killed: a shell in the group reads a pipe from the worker and ends the group when it closes.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import type { Env } from '../../kit/env/env.ts';
+import { freePort } from '../../kit/free-port.ts';
 import { poll } from '../../kit/poll.ts';
 import { signal } from '../../kit/process/identity.ts';
 import { OrchdError } from '../../model/errors.ts';
@@ -110,13 +109,4 @@ export class Upstream {
 /** Our environment without the ORCHD_ variables, some of which are secrets. */
 function upstreamEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('ORCHD_')));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

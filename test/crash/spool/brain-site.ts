@@ -5,11 +5,11 @@
  */
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { OrchdClient, type TaskEvent } from '../../../src/client/client.ts';
 import type { Crashpoint } from '../../../src/kit/crashpoint.ts';
 import { realEnv } from '../../../src/kit/env/real.ts';
+import { freePort } from '../../../src/kit/free-port.ts';
 import { createLogger } from '../../../src/kit/logger.ts';
 import { poll } from '../../../src/kit/poll.ts';
 import { realHost } from '../../../src/kit/process/host.ts';
@@ -265,13 +265,3 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
 
 const isEnd = ({ state }: { readonly state: string }): boolean =>
   ['succeeded', 'cancelled', 'dead'].includes(state);
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, '127.0.0.1', resolve);
-  await promise;
-  const { port } = server.address() as { port: number };
-  await new Promise<void>((closed) => server.close(() => closed()));
-  return port;
-}
