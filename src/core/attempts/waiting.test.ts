@@ -453,6 +453,77 @@ for (const from of ['checkpoint', 'log'] as const) {
   });
 }
 
+for (const from of ['memory', 'checkpoint', 'log'] as const) {
+  const inSession = { type: 'run', session_id: 's', max_tries: 1 };
+  /** A job of the session, which has waited too, has failed for good before `run`, which waits. */
+  const waitingBehind = ({ slots = 4, isRedriven = false } = {}): EngineKit => {
+    const kit = new EngineKit(ROOMY);
+    kit.backend('runs', { slots, types: ['run'] });
+    kit.backend('parts', { slots: 4, types: ['part'] });
+    kit.submit('first', inSession);
+    finish(kit, 'first', waits([], { forMs: 10 }));
+    kit.pass(10);
+    finish(kit, 'first', FAILED);
+    kit.submit('run', { ...inSession, deadline_ms: 3_600_000 });
+    if (isRedriven) {
+      finish(kit, 'run', FAILED);
+      kit.redrive('run');
+    }
+    kit.accept('run');
+    const children = [child('run.1', { type: 'part', session_id: 's' })];
+    kit.end('run', { ...waits([]), children });
+    kit.accept('run.1');
+    return kit;
+  };
+  const after = (kit: EngineKit): EngineKit => {
+    const next = from === 'memory' ? kit : restarted(kit, from);
+    next.step({ type: 'tick' });
+    return next;
+  };
+
+  test(`[ADR-3] a job that is redriven begins after the one of its session that waits (${from})`, () => {
+    const kit = waitingBehind();
+    kit.redrive('first');
+    const next = after(kit);
+    assert.deepEqual([next.state('first'), next.job('first').parked], ['queued', 'session']);
+    assert.equal(next.state('run'), 'waiting');
+  });
+
+  /** The job goes on when there is room, and has not been claimed yet. */
+  const assertBefore = (kit: EngineKit): void => {
+    assert.deepEqual([kit.state('run'), kit.state('first')], ['queued', 'queued']);
+    assert.equal(kit.job('first').parked, 'session');
+  };
+  const onItsWay = (isRedriven = false): EngineKit => {
+    const kit = waitingBehind({ slots: 1, isRedriven });
+    // It takes the only slot.
+    kit.submit('other', { type: 'run' });
+    kit.accept('other');
+    kit.end('run.1', SUCCESS);
+    return kit;
+  };
+
+  test(`[ADR-3] a job that is redriven begins after the one of its session that goes on when there is room (${from})`, () => {
+    const kit = onItsWay();
+    kit.redrive('first');
+    assertBefore(after(kit));
+  });
+
+  test(`[ADR-3] a job that is redriven begins after one that was redriven and has begun (${from})`, () => {
+    const kit = onItsWay(true);
+    kit.redrive('first');
+    assertBefore(after(kit));
+  });
+
+  test(`[ADR-3] a job that is redriven begins after one that has begun before brain time was set back (${from})`, () => {
+    const kit = onItsWay();
+    kit.step({ type: 'clock-step', byMs: -60_000 });
+    kit.now -= 60_000;
+    kit.redrive('first');
+    assertBefore(after(kit));
+  });
+}
+
 test('an attempt that only decides is begun again after it was lost, and uses up no try', () => {
   const kit = new EngineKit();
   kit.backend('runs', { types: ['run'], isRepeatable: true });

@@ -68,9 +68,12 @@ export class SessionQueue {
   }
 }
 
-/** A job that has waited stands in the queue between two of its attempts; one that was redriven begins anew. */
-const hasBegun = ({ job: { state, wait, redrivenAt } }: JobEntry): boolean =>
-  state !== 'queued' || (wait !== undefined && redrivenAt === undefined);
+/**
+ * A job that has waited stands in the queue between two of its attempts. One that was redriven begins anew: until it has
+ * waited or failed again it has no `notBefore`.
+ */
+const hasBegun = ({ job: { state, wait, notBefore } }: JobEntry): boolean =>
+  state !== 'queued' || (wait !== undefined && notBefore !== undefined);
 
 /** Whether a job stands behind another one. A redriven job regains its place, but not before one that has begun. */
 const isBehind = (entry: JobEntry, other: JobEntry): boolean =>
