@@ -116,7 +116,7 @@ export async function endOf(
 }
 
 function messageOf(run: string, { agent, state, result, error }: JobView): RunReport['message'] {
-  const said = state === 'succeeded' ? saidBy(result as RunResult) : undefined;
+  const said = state === 'succeeded' ? saidBy(result as RunResult | undefined) : undefined;
   const who = `The agent "${agent}", which worked in the background as run ${run}`;
   if (said?.ok) return { role: 'user', content: `${who}, has answered:\n${markedData(said.text)}` };
   const why = said?.text ?? error?.message ?? `it was ${state}`;

@@ -1,7 +1,7 @@
 /** How a job below a run has ended, as the steps of the run are told. */
 import type { JobCost, JobView } from '../model/http/jobs.ts';
 import { RUN_TYPE } from '../model/run-jobs.ts';
-import type { RunResult } from './run.ts';
+import { RESULT_GONE, type RunResult } from './run.ts';
 import type { EndedCall, RunState } from './run-state.ts';
 
 /** The part of a job that says how it has ended. */
@@ -15,11 +15,12 @@ export function endedCall(job: EndedJob): EndedCall {
   const { job_id: jobId, state, result, error, ended_at: endedAt } = job;
   // Each attempt of a run is short: it takes from its submit to its end.
   const startedAt = job.type === RUN_TYPE ? job.created_at : job.started_at;
-  const run = job.type === RUN_TYPE && state === 'succeeded' ? (result as RunResult) : undefined;
+  const isRun = job.type === RUN_TYPE && state === 'succeeded';
+  const run = isRun ? (result as RunResult | undefined) : undefined;
   const cost = run ? run.cost : job.cost;
   const durationMs = startedAt === undefined || endedAt === undefined ? 0 : Math.max(0, endedAt - startedAt);
   const ended = { jobId, result: undefined, durationMs, ...(cost && { cost }) };
-  if (run) return { ...ended, result: saidBy(run) };
+  if (isRun) return { ...ended, result: saidBy(run) };
   if (state === 'succeeded') return { ...ended, result };
   const what = error ?? { code: 'CANCELLED', message: `it was ${state}` };
   return { ...ended, error: what as NonNullable<EndedCall['error']> };
@@ -33,11 +34,12 @@ export interface SubRunResult {
   readonly code?: string;
 }
 
-export const saidBy = ({ reply, error }: RunResult): SubRunResult => ({
-  ok: !error,
-  text: reply,
-  ...(error && { code: error.code }),
-});
+/** What a run has said; its texts are gone where its session was deleted. */
+export function saidBy(run: RunResult | undefined): SubRunResult {
+  if (!run) return { ok: false, text: RESULT_GONE.message, code: RESULT_GONE.code };
+  const { reply, error } = run;
+  return { ok: !error, text: reply, ...(error && { code: error.code }) };
+}
 
 /** A job that was not admitted. */
 export const refusedCall = (jobId: string, error: NonNullable<EndedCall['error']>): EndedCall => ({

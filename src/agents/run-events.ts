@@ -27,7 +27,7 @@ import {
 } from './call-events.ts';
 import { saidBy } from './ended-call.ts';
 import { withPauses } from './pause-events.ts';
-import { type KeptResult, type RunResult, shownResult } from './run.ts';
+import { type KeptResult, RESULT_GONE, type RunResult, shownResult } from './run.ts';
 import { callsId, FIRST_WORD, type RunPlace, stepOfJob, wordId } from './run-place.ts';
 
 /** Without `after` the stream begins with the step that the run is in; one that has ended has its end alone. */
@@ -60,9 +60,7 @@ async function* eventsOf(
     } else if (type === 'end' || type === 'error') {
       for (let missed = (last ?? Number.POSITIVE_INFINITY) + 1; missed <= lastStepIn(runId, data); missed++)
         yield* stepEvents(sources, runId, missed, await jobsOf(sources, runId, missed), after);
-      yield type === 'end'
-        ? { id: 'end', event: 'end', data: resultIn(data) }
-        : { id: 'end', event: 'error', data };
+      yield { id: 'end', ...endOf(type, data) };
     }
   }
 }
@@ -182,8 +180,10 @@ async function found({ read }: RunSources, id: string): Promise<JobView | undefi
   }
 }
 
-/** A run ends with its result. */
-const resultIn = (data: unknown): unknown => {
-  const { job_id: runId, result } = data as { job_id: string; result: KeptResult };
-  return { run_id: runId, ...shownResult(result) };
-};
+/** A run ends with its result, or with why it has none. */
+function endOf(type: 'end' | 'error', data: unknown): Pick<RunEvent, 'event' | 'data'> {
+  if (type === 'error') return { event: 'error', data };
+  const { job_id: runId, result, ...rest } = data as { job_id: string; result?: KeptResult };
+  if (!result) return { event: 'error', data: { job_id: runId, ...rest, ...RESULT_GONE } };
+  return { event: 'end', data: { run_id: runId, ...shownResult(result) } };
+}

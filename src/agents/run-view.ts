@@ -5,7 +5,7 @@ import type { JobView } from '../model/http/jobs.ts';
 import type { RunStateName, RunView } from '../model/http/runs.ts';
 import { APPROVAL_TYPE, FORK_TAGS, RUN_TYPE, TOOL_TYPE } from '../model/run-jobs.ts';
 import { isTerminal } from '../model/states.ts';
-import { type KeptResult, type RunResult, shownResult } from './run.ts';
+import { type KeptResult, RESULT_GONE, type RunResult, shownResult } from './run.ts';
 
 export type ReadJob = (id: string) => Promise<JobView>;
 
@@ -14,7 +14,7 @@ export async function runView(runId: string, read: ReadJob): Promise<RunView> {
   const job = await read(runId);
   if (job.type !== RUN_TYPE) throw new OrchdError('NOT_FOUND', 'there is no such run');
   const below = job.state === 'waiting' ? await jobsBelow(job, read) : [];
-  const result = job.state === 'succeeded' ? shownResult(job.result as KeptResult) : undefined;
+  const result = resultOf(job);
   const state = stateOf(job, await statesBelow(below, read), result);
   return {
     run_id: job.job_id,
@@ -26,10 +26,20 @@ export async function runView(runId: string, read: ReadJob): Promise<RunView> {
       waits_for: below.map(({ job_id, type, state }) => ({ job_id, type, state })),
     }),
     ...(result && { ...result, steps: [...result.steps] }),
-    ...(!result && job.error && { error: { code: job.error.code, message: job.error.message } }),
+    ...(!result && errorOf(job)),
     ...(job.budget && { budget: job.budget }),
     ...originOf(job.tags),
   };
+}
+
+/** The result of a run that has ended with one, unless its texts are gone. */
+const resultOf = ({ state, result }: JobView): RunResult | undefined =>
+  state === 'succeeded' && result !== undefined ? shownResult(result as KeptResult) : undefined;
+
+/** Why a run that has ended shows no result. */
+function errorOf({ state, error }: JobView): Pick<RunView, 'error'> {
+  if (state === 'succeeded') return { error: RESULT_GONE };
+  return error ? { error: { code: error.code, message: error.message } } : {};
 }
 
 function originOf(tags: JobView['tags']): Pick<RunView, 'forked_from'> {
@@ -67,7 +77,7 @@ function orNone(error: unknown): undefined {
 function stateOf(job: JobView, below: readonly Below[], result: RunResult | undefined): RunStateName {
   switch (job.state) {
     case 'succeeded':
-      return result?.error ? 'failed' : 'completed';
+      return result?.error || job.run_state === 'failed' ? 'failed' : 'completed';
     case 'cancelled':
       return 'cancelled';
     case 'dead':

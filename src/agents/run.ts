@@ -43,6 +43,12 @@ export function shownResult({ record: _, ...result }: KeptResult): RunResult {
   return result;
 }
 
+/** Why nobody can read the result of a run that has ended: its session was deleted. */
+export const RESULT_GONE = {
+  code: 'RUN_GONE',
+  message: 'what was said in the run is no longer kept',
+} as const;
+
 export type Advanced = {
   /** The phase in which the run was, and those that it has entered, in order. */
   readonly phases: readonly RunPhase[];

@@ -92,7 +92,7 @@ async function callOf(read: ReadRecorded, id: string): Promise<RecordedCall | un
 function recordedCall(job: RecordedCall): RecordedCall {
   const { job_id, type, state, tags, model, payload, error, started_at, ended_at, usage, cost } = job;
   // What a run below needs for a replay of its own is in its own records.
-  const isAnswered = type === RUN_TYPE && state === 'succeeded';
+  const isAnswered = type === RUN_TYPE && state === 'succeeded' && job.result !== undefined;
   const result = isAnswered ? shownResult(job.result as KeptResult) : job.result;
   return {
     job_id,

@@ -176,6 +176,33 @@ describe('a step of a run', () => {
   });
 });
 
+test('[ADR-4] the model is told of each of its calls, in their order, also of those whose job has failed or is gone', () => {
+  const calls = ['a', 'b', 'c', 'd'].map((id) => ({ ...CALL, id }));
+  const asked = calls.map(({ id }, at) => ({ ...ASKED, jobId: `r.2.${at}`, callId: id }));
+  const messages = [{ role: 'assistant', content: '', tool_calls: calls } as const];
+  const ended: EndedCall[] = [
+    { ...FAILED[0]!, jobId: 'r.2.2' },
+    ...says({ ok: false, text: 'it is broken' }, 'r.2.1'),
+    ...says({ ok: true, text: 'seen' }, 'r.2.0'),
+  ];
+  const run = runIn('tool_execution', { step: 2, messages, asked });
+  const { run: next } = outcomeOf({ step: toolExecution, run, ended, to: 'llm_call' });
+  assert.equal(next.phase, 'llm_call');
+  const told = next.messages.filter(({ role }) => role === 'tool');
+  assert.deepEqual(
+    told.map(({ tool_call_id: id, content }) => [
+      id,
+      /seen|it is broken|too slow|no longer kept/.exec(content)?.[0],
+    ]),
+    [
+      ['a', 'seen'],
+      ['b', 'it is broken'],
+      ['c', 'too slow'],
+      ['d', 'no longer kept'],
+    ],
+  );
+});
+
 describe('the moves of a run', () => {
   test('[ADR-1] each one of the table is made by a step, or by a step that throws, and no other is', async () => {
     const walked = new Set<string>();
