@@ -23,7 +23,7 @@ import { eventually } from './site-client.ts';
 const logger = createLogger({ write: () => undefined, now: () => 0 });
 const FOR_MS = 2000;
 
-const configOf = (metric: TriggerMetric, forMs: number) =>
+const configOf = (metric: TriggerMetric, forMs: number, more: readonly object[] = []) =>
   loadConfig({
     text: JSON.stringify({
       prices: [{ model: 'm', request: 250 }],
@@ -31,6 +31,7 @@ const configOf = (metric: TriggerMetric, forMs: number) =>
         rules: [{ name: 'no-bad', effect: 'deny', types: ['bad'] }],
         triggers: [
           { name: 'alarm', metric, above: metric === 'loop_delay_ms' ? 100 : 0, for_ms: forMs, to: 'ALERT' },
+          ...more,
         ],
       },
     }),
@@ -47,9 +48,9 @@ const types = {
   },
 };
 
-async function brain(t: TestContext, metric: TriggerMetric) {
+async function brain(t: TestContext, metric: TriggerMetric, more: readonly object[] = []) {
   const env = realEnv();
-  const config = configOf(metric, FOR_MS);
+  const config = configOf(metric, FOR_MS, more);
   const clock = new HandClock();
   const activity = new Activity(clock.env.clock);
   const backend = new FunctionBackend(env, { name: 'b', slots: 4, models: ['m'], types });
@@ -108,6 +109,27 @@ describe('[ADR-7] a trigger', () => {
       assert.equal(await modeAfter(), 'ALERT by trigger:alarm');
       assert.match((await orchestrator.governance.view()).why, new RegExp(`^${metric} is [\\d.]+, above`));
     });
+
+  test('leaves people their time on the way back, whose cause may last; a stricter one goes on counting', async (t) => {
+    const more = { name: 'worse', metric: 'queued_jobs', above: 0, for_ms: 2 * FOR_MS, to: 'LOCKDOWN' };
+    const { orchestrator, clock } = await brain(t, 'queued_jobs', [more]);
+    const { governance } = orchestrator;
+    const modeAfter = async (ms: number): Promise<string> => {
+      for (let passed = 0; passed < ms; passed += 1000) {
+        await turns();
+        clock.pass(1000);
+        await turns();
+      }
+      return (await governance.view()).mode;
+    };
+    await orchestrator.submit({ type: 'nobody' });
+    assert.equal(await modeAfter(FOR_MS + 1000), 'ALERT');
+    assert.equal(await modeAfter(FOR_MS), 'LOCKDOWN', 'twice its time after the metric rose');
+    for (const mode of ['RECOVERY', 'NORMAL'] as const)
+      await governance.setByPerson({ mode, why: 'the job may wait' }, 'ann');
+    assert.equal(await modeAfter(FOR_MS), 'NORMAL');
+    assert.equal(await modeAfter(1000), 'ALERT', 'the metric was above its bound for its time again');
+  });
 
   test('is looked at by a server', async (t) => {
     const config = configOf('queued_jobs', 0);

@@ -1,10 +1,14 @@
-/** Looks at the metrics of triggers every second, and changes the mode where one is due. It never leads the way back. */
+/**
+ * Looks at the metrics of triggers every second, and changes the mode where one is due. It never leads the way back. When a
+ * person does, the time of every trigger begins anew: what has brought the mode about may last, such as the jobs that could
+ * not start in LOCKDOWN.
+ */
 
 import type { Cancel, Env } from '../../kit/env/env.ts';
 import type { Logger } from '../../kit/logger.ts';
 import { LoopDelayMeter } from '../../kit/process/loop-delay.ts';
 import { Service } from '../../kit/service.ts';
-import { ESCALATIONS, type Trigger } from '../../model/governance.ts';
+import { ESCALATIONS, type Mode, type Trigger } from '../../model/governance.ts';
 import type { Orchestrator } from '../../runtime/orchestrator.ts';
 import type { Activity } from './activity.ts';
 import { type Samples, Triggers } from './triggers.ts';
@@ -25,6 +29,8 @@ export class TriggerWatch extends Service {
   readonly #loopDelay = new LoopDelayMeter();
   #timer: Cancel | undefined;
   #isStopped = false;
+  /** The mode at the last look. */
+  #mode: Mode | undefined;
 
   constructor(parts: TriggerWatchParts) {
     super();
@@ -49,6 +55,7 @@ export class TriggerWatch extends Service {
   async #look(): Promise<void> {
     const { env, orchestrator, logger } = this.#parts;
     const { governance } = orchestrator;
+    this.#noteMode(governance.mode);
     const samples = this.#samples();
     for (const { name, metric, above, forMs, to } of this.#triggers.due(samples, env.clock.monotonic())) {
       if (!ESCALATIONS[governance.mode].includes(to)) continue;
@@ -61,6 +68,12 @@ export class TriggerWatch extends Service {
         });
       }
     }
+  }
+
+  #noteMode(mode: Mode): void {
+    const former = this.#mode ?? mode;
+    if (former !== mode && !ESCALATIONS[former].includes(mode)) this.#triggers.startAnew();
+    this.#mode = mode;
   }
 
   #samples(): Samples {

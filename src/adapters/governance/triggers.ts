@@ -12,6 +12,11 @@ export class Triggers {
     this.#triggers = triggers;
   }
 
+  /** The time of every trigger begins anew. */
+  startAnew(): void {
+    this.#since.clear();
+  }
+
   /** `now` is monotonic: a step of the wall clock makes no trigger due. */
   due(samples: Samples, now: number): Trigger[] {
     return this.#triggers.filter(({ name, metric, above, forMs }) => {
