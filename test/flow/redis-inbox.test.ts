@@ -36,6 +36,11 @@ onStores('jobs and events of a stream become jobs, once for each entry', LASTING
   );
   assert.equal((await site.orchestrator.list()).jobs.length, 3);
   assert.deepEqual(await deadLetters(redis), []);
+  // Another job under the id of an entry that there was, as after a FLUSHALL where ids begin anew.
+  await redis.call('DEL', STREAM);
+  await redis.call('XADD', STREAM, String(made), 'job', '{"type":"work","payload":"another"}');
+  await until(async () => (await deadLetters(redis)).length === 1);
+  assert.match((await deadLetters(redis))[0]?.['reason'] ?? '', /^JOB_CONFLICT: /);
 });
 
 onStores('[NEWS-4] an entry is acknowledged and deleted only after its commit', LASTING, async (t, data) => {
@@ -226,6 +231,8 @@ test('orders need a token whose role allows them, and end as over HTTP', async (
     ['order', 'redrive_job', 'token', stranger, 'job_id', 'lost'],
     ['order', 'no_such_order', 'token', operator],
     ['order', 'redrive_job', 'token', operator],
+    ['order', operator],
+    [operator, 'token'],
   ];
   for (const fields of refused) await site.add('control', ...fields);
   await until(async () => (await site.length('control')) === 0);
@@ -241,9 +248,12 @@ test('orders need a token whose role allows them, and end as over HTTP', async (
       'NOT_FOUND',
       'INVALID_PARAMS',
       'INVALID_PARAMS',
+      'UNAUTHORIZED',
+      'UNAUTHORIZED',
     ],
   );
-  assert.ok(!JSON.stringify(letters).includes(reader.slice(-64)), 'no token is shown');
+  for (const token of [reader, operator])
+    assert.ok(!JSON.stringify(letters).includes(token.slice(-64)), 'no token is shown');
   assert.equal(site.orchestrator.reconciliation.reports.length, before + 1);
 });
 

@@ -222,8 +222,7 @@ export class Inbox extends Service {
     return parsed.map((each) => {
       if (each instanceof OrchdError) return refusalOf(each);
       const answer = answers[at++];
-      if (!(answer instanceof OrchdError)) return 'done';
-      return each.hasMadeId && answer.code === 'JOB_CONFLICT' ? 'done' : refusalOf(answer);
+      return answer instanceof OrchdError ? refusalOf(answer) : 'done';
     });
   }
 

@@ -13,8 +13,6 @@ const MAX_TEXT_BYTES = 2 ** 20;
 
 export interface Ingested {
   readonly request: SubmitRequest;
-  /** The job id was made from the entry's: a job that has it already is the same work. */
-  readonly hasMadeId: boolean;
   readonly size: BodySize;
 }
 
@@ -46,7 +44,7 @@ export async function requestIn(
     // Tags of another kind are left for the check of the request, which refuses them.
     tags: tags === undefined || isObject ? { ...tags, [ENTRY_TAG]: id } : tags,
   };
-  return { request: request as SubmitRequest, hasMadeId: own === undefined, size };
+  return { request: request as SubmitRequest, size };
 }
 
 function jobOf(name: string, rules: readonly EventRule[]): Fields {

@@ -172,6 +172,21 @@ test('an entry that a consumer has read and not claimed is heard by another; a h
   assert.deepEqual((await tokensIn(redis)).sort(), ['job-1:1', 'job-2:1']);
 });
 
+test('[NEWS-6] an entry that was read a moment ago is not taken from its reader', async (t) => {
+  const redis = await testRedis(t);
+  const site = await doorbellOn(t, { url: redis.url });
+  await isUp(site.connection);
+  site.doorbell.publish(hint(1));
+  await site.doorbell.idle();
+  const entries = await redis.call('XRANGE', KEY, '-', '+');
+  assert.deepEqual(await readAs(redis, 'c1'), ['job-1:1']);
+  // The first sweep looks for what was read long ago.
+  site.doorbell.sweep([hints([hint(1)])]);
+  await site.doorbell.idle();
+  assert.deepEqual(await readAs(redis, 'c2'), []);
+  assert.deepEqual(await redis.call('XRANGE', KEY, '-', '+'), entries);
+});
+
 test('a group that somebody has removed is made anew from the beginning of the stream', async (t) => {
   const redis = await testRedis(t);
   const site = await doorbellOn(t, { url: redis.url });

@@ -113,14 +113,17 @@ export const unusable = (key: string, { id, fields }: Entry, reason: string): Co
 
 /** An API token in an entry is for nobody else's eyes. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set(['token', 'api_token']);
+/** One that stands where no token belongs, because a field was left out or misspelt. */
+const API_TOKEN = /orchd_[0-9a-f]{8}_[0-9a-f]+/g;
+const withoutTokens = (text: string): string => text.replace(API_TOKEN, '[redacted]');
 
 function quoted(fields: ReadonlyMap<string, string>): string {
   const shown: [string, string][] = [];
   let room = MAX_QUOTED_CHARS;
   for (const [name, value] of fields) {
     if (room <= 0) break;
-    const text = SECRET_FIELDS.has(name) ? '[redacted]' : cutText(value, room);
-    shown.push([cutText(name, room), text]);
+    const text = SECRET_FIELDS.has(name) ? '[redacted]' : cutText(withoutTokens(value), room);
+    shown.push([cutText(withoutTokens(name), room), text]);
     room -= name.length + text.length;
   }
   return JSON.stringify(Object.fromEntries(shown));

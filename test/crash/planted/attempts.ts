@@ -29,9 +29,9 @@ export const ATTEMPTS_BUGS: readonly PlantedBug[] = [
   {
     name: 'the executor may drop a result before its end is durable',
     file: 'src/runtime/event-readers.ts',
-    find: "        if (end.is === 'ended') this.#ended(entry, token, end.outcome);\n",
+    find: "        if (end.is === 'ended') this.#ended(reading, end.outcome);\n",
     replace: `        if (end.is === 'ended') void backend.ack(token, who());
-        if (end.is === 'ended') this.#ended(entry, token, end.outcome);
+        if (end.is === 'ended') this.#ended(reading, end.outcome);
 `,
     catcher: 'order',
     says: /the release of small:1 comes before/,

@@ -104,6 +104,7 @@ export const CATCHERS = {
     args: ['--test', '--test-name-pattern=each tick is one job.*journal', 'test/flow/schedules.test.ts'],
   },
   redisInbox: named('deleted only after its commit.*journal', 'test/flow/redis-inbox.test.ts'),
+  redisInboxRefused: named('stays for its successor.*journal', 'test/flow/redis-inbox.test.ts'),
   redisInboxGroup: named('there before the group', 'test/flow/redis-inbox.test.ts'),
   redisConsumers: named('deleted only after its commit.*journal', 'test/flow/redis-promises.test.ts'),
   redisGroup: named('made anew from the beginning', 'src/backends/stream/doorbell.test.ts'),

@@ -47,6 +47,14 @@ export const CONSUMERS_BUGS: readonly PlantedBug[] = [
     says: /it is deleted before its commit/,
   },
   {
+    name: 'an entry of the inbox is refused by a brain that does not lead any more',
+    file: 'src/adapters/streams/inbox.ts',
+    find: "  'FENCED',\n  'NO_LEADER',\n  'STORE_FAILED',\n",
+    replace: '',
+    catcher: 'redisInboxRefused',
+    says: /it is not deleted/,
+  },
+  {
     name: 'an entry of a job is acknowledged before the end of the job is committed',
     file: 'src/runtime/consumers/consumers.ts',
     find: '    const answers = await this.order(',
