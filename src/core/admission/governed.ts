@@ -43,18 +43,19 @@ export function checkGovernance(turn: Turn, submission: Submission): void {
   if (!governance.gate.isShadow) throw deniedError(verdict);
 }
 
-/** M2. While the disk is full nothing is recorded, and the call is refused all the same. */
+/** M2. While the disk is full only what stops work is recorded; other calls are refused all the same. */
 export function recordViolation(
   turn: Turn,
   { violation, root, why }: { readonly violation: Violation; readonly root: string; readonly why: string },
 ): void {
-  if (turn.state.full) return;
   const { record } = turn.state.governance;
   const { rule, job, isCritical, isShadow } = violation;
+  const isToStop = isCritical && !isShadow;
+  if (turn.state.full && !isToStop) return;
   const last = [...record.last, violation].slice(-KEPT_VIOLATIONS);
   const noted = { ...record, violations: record.violations + 1, last };
   turn.put('governance', GOVERNANCE_ID, noted, { is: 'violation', rule, job });
-  if (!isCritical || isShadow) return;
+  if (!isToStop) return;
   const now = record.mode === 'LOCKDOWN' ? noted : enter(turn, noted, { mode: 'LOCKDOWN', by: rule, why });
   const tree: StoppedTree = { root, rule };
   if (!stopTree(turn, tree)) putStopping(turn, [...(now.stopping ?? []), tree]);

@@ -52,6 +52,23 @@ describe('[ADR-7] a critical rule that is broken', () => {
     );
   });
 
+  test('while the disk is full: it stops everything all the same; another rule is but obeyed', () => {
+    const mild = { name: 'no-mail', effect: 'deny', tools: ['mail'] } as const;
+    const kit = governed({ rules: [NO_RM, mild] });
+    kit.backend('b', { slots: 5, types: TYPES });
+    for (const id of ['r', 'q']) run(kit, id);
+    kit.step({ type: 'space', full: true });
+    kit.end('q', waits(['q.1.0', tool('mail')]));
+    assert.deepEqual(
+      kit.job('q').job.wait?.refused?.map(({ error }) => error.code),
+      ['GOVERNANCE_DENIED'],
+    );
+    assert.deepEqual([mode(kit), kit.engine.state.governance.record.violations], ['NORMAL', 0]);
+    kit.end('r', waits(['r.1.0', tool('rm')]));
+    assert.deepEqual([mode(kit), kit.state('r')], ['LOCKDOWN', 'cancelled']);
+    assert.equal(kit.engine.state.governance.record.violations, 1);
+  });
+
   test('by a job that is about to start: none behind it is claimed', () => {
     const kit = governed({ rules: [{ ...NO_RM, modes: ['ALERT'] }] });
     kit.submit('bad', tool('rm'));
