@@ -19,6 +19,7 @@ const NOTHING: Figures = {
   pools: [],
   money: { reserved: 0, parked: 0, pausedSeats: 0, budgets: [] },
   streams: [],
+  workerPools: [],
   leases: { active: 0, freeDevices: 0 },
 };
 

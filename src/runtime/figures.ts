@@ -48,6 +48,12 @@ export interface Figures {
     /** The first MAX_BUDGETS budgets that name their scope, without those that tenants have set for themselves. */
     readonly budgets: readonly BudgetUse[];
   };
+  /** The worker pools that are not over, or still have workers. */
+  readonly workerPools: readonly {
+    readonly id: string;
+    readonly isOver: boolean;
+    readonly workers: number;
+  }[];
   /** Of each pool of consumers, the jobs that none of them has claimed. */
   readonly streams: readonly { readonly pool: string; readonly jobs: number }[];
   /** Leases on devices that are held, and devices for leases on which there is none. */
@@ -81,10 +87,20 @@ export function figuresOf(engine: Measured, now: number): Figures {
       pausedSeats: [...queue.fleet.backends.values()].filter(({ paused }) => paused).length,
       budgets: [...operatorBudgets(queue.gates.namedBudgets(now))],
     },
+    workerPools: workerPoolFigures(engine),
     streams: unclaimedByPool(engine),
     leases: leaseFigures(engine),
     governance: state.governance.record,
   };
+}
+
+function workerPoolFigures({ state }: Measured): Figures['workerPools'] {
+  const rows = Array.from(state.tables.worker_pool.entries(), ([id, { status, spawned }]) => ({
+    id,
+    isOver: status === 'stopped' || status === 'evicted',
+    workers: spawned,
+  }));
+  return rows.filter(({ isOver, workers }) => !isOver || workers > 0);
 }
 
 function leaseFigures({ state, settings }: Measured): Figures['leases'] {

@@ -7,9 +7,11 @@ import { GB } from '../../test/fakes/pool-engine.ts';
 import { WatchedPools } from '../../test/fakes/watched-pools.ts';
 import { ScanCounts } from '../adapters/modules/scan-counts.ts';
 import type { Outcome } from '../core/ports/backend.ts';
+import type { WorkerPoolOrder } from '../core/workers/worker-pools.ts';
 import { OrchdError } from '../model/errors.ts';
 import { accept, end, newAttempt } from '../model/moves.ts';
 import { countsOf } from '../model/usage.ts';
+import type { WorkerPoolSpec } from '../model/worker-pool-record.ts';
 import { type ObservedState, observedStateOf } from '../runtime/observer.ts';
 import type { Route } from '../wire/route.ts';
 import { Metrics } from './metrics.ts';
@@ -76,6 +78,19 @@ function priced(kit: Counted): void {
 }
 
 /** A little of everything, so that every metric has a series. */
+function orderPool(kit: Counted, id: string, order: WorkerPoolOrder): void {
+  kit.step({ type: 'worker-pool', id, order, by: 'op' });
+}
+
+function createPool(
+  kit: Counted,
+  id: string,
+  spec: Pick<WorkerPoolSpec, 'provisioner' | 'model' | 'desired'>,
+): void {
+  const named = { agent: undefined, adapter: undefined, variant: undefined, metadata: undefined };
+  orderPool(kit, id, { is: 'create', spec: { ...named, ...spec, holdMs: 0 } });
+}
+
 function eventful(): Counted {
   const kit = counted();
   priced(kit);
@@ -95,6 +110,7 @@ function eventful(): Counted {
   kit.run('five', 1);
   kit.pass(SETTINGS.backoff.maxDelayMs);
   kit.obey();
+  createPool(kit, 'w', { provisioner: 'external', model: undefined, desired: 1 });
   const { tally } = kit;
   used(kit, observedStateOf(kit.engine));
   const route = { method: 'GET', path: '/v2/tasks/:id' } as Route;
@@ -450,7 +466,7 @@ test('a brain that begins in the same process goes on counting, without the work
   assert.deepEqual(await kit.series('orchd_scheduling_latency_ms_count'), before);
 });
 
-test('the memory of devices and the workers of pools have the names that autoscalers know', async () => {
+test('the memory of devices and the workers of worker pools have the names that autoscalers know', async () => {
   const kit = counted();
   kit.pool('metered', [40, 10], { usedGb: 5 });
   assert.deepEqual(await kit.series('gpu_orchestrator_gpu_mem_used_pct'), {
@@ -458,11 +474,23 @@ test('the memory of devices and the workers of pools have the names that autosca
     'pool_id=metered,gpu_index=1': 50,
     'pool_id=p,gpu_index=0': 0,
   });
-  assert.equal(await kit.value('gpu_orchestrator_worker_pools_total'), 2);
-  kit.asks('one', 'a');
+  const order = (id: string, order: WorkerPoolOrder): void => void orderPool(kit, id, order);
+  createPool(kit, 'w', { provisioner: 'managers', model: 'a', desired: 2 });
+  for (const id of ['out', 'over'])
+    createPool(kit, id, { provisioner: 'external', model: undefined, desired: 5 });
   kit.obey();
-  const workers = { 'pool_id=metered': 1, 'pool_id=p': 0 };
+  for (const [id, spawned] of [
+    ['out', 3],
+    ['over', 1],
+  ] as const)
+    order(id, { is: 'heartbeat', spawned });
+  order('over', { is: 'evict' });
+  const workers = { 'pool_id=w': 2, 'pool_id=out': 3, 'pool_id=over': 1 };
   assert.deepEqual(await kit.series('gpu_orchestrator_worker_pool_workers'), workers);
+  assert.equal(await kit.value('gpu_orchestrator_worker_pools_total'), 2);
+  order('over', { is: 'heartbeat', spawned: 0 });
+  const { 'pool_id=over': _, ...left } = workers;
+  assert.deepEqual(await kit.series('gpu_orchestrator_worker_pool_workers'), left);
 });
 
 interface Family {

@@ -32,15 +32,15 @@ export function scalingMetrics(figures: () => Figures, latency: LatencyTally, re
   });
   gauge({
     name: 'gpu_orchestrator_worker_pools_total',
-    help: 'Pools of workers',
+    help: 'Worker pools that are not over',
     registry,
-    samples: () => single(figures().pools.length),
+    samples: () => single(figures().workerPools.filter(({ isOver }) => !isOver).length),
   });
   gauge({
     name: 'gpu_orchestrator_worker_pool_workers',
-    help: 'Workers of a pool, those that start or drain among them',
+    help: 'Workers of a worker pool that run',
     registry,
-    samples: () => workersByPool(figures()),
+    samples: () => figures().workerPools.map(({ id, workers }): Sample => [{ pool_id: id }, workers]),
   });
   gauge({
     name: 'gpu_orchestrator_leases_active',
@@ -66,10 +66,6 @@ export function scalingMetrics(figures: () => Figures, latency: LatencyTally, re
     registry,
     series: () => Array.from(latency.byType, ([type, buckets]) => [{ type }, buckets] as const),
   });
-}
-
-function* workersByPool({ pools, workers }: Figures): Generator<Sample> {
-  for (const { id } of pools) yield [{ pool_id: id }, workers.filter(({ pool }) => pool === id).length];
 }
 
 /** Devices of two pools may have the same index. */

@@ -77,15 +77,18 @@ describe('the policy', () => {
       const kept = await site.policy();
       assert.deepEqual(kept.in_force.gates, { agent_waiting: { high: 2, low: 1 } });
       assert.deepEqual(
-        [kept.in_force.idle_unload_sec, kept.limits, kept.why],
-        [20, STRICT.limits, 'a flood'],
+        [kept.in_force.idle_unload_sec, kept.limits, kept.by, kept.why],
+        [20, STRICT.limits, 'local', 'a flood'],
       );
       assert.deepEqual([await site.submit('ann'), await site.submit('ann')], [202, 202]);
       assert.deepEqual(await site.submit('ann'), ['agent_waiting', 'gates.agent_waiting']);
       const undone = await site.call<Policy>('POST', '/control/policy/undo', { why: 'over' });
       assert.deepEqual([undone.body.set, undone.body.limits], [{}, configured.limits]);
       assert.deepEqual(undone.body.in_force, configured.in_force);
-      assert.deepEqual([undone.body.why, undone.body.before?.why], ['over', 'a flood']);
+      assert.deepEqual(
+        [undone.body.by, undone.body.why, undone.body.before?.why],
+        ['local', 'over', 'a flood'],
+      );
       assert.equal(await site.submit('ann'), 202);
     },
   );

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Bucket } from './bucket.ts';
 
-test('waitMs is exact: one millisecond earlier is too early', () => {
+test('[NEWS-9] waitMs is exact: one millisecond earlier is too early', () => {
   const numbers = fc.record({
     rate: fc.integer({ min: 1, max: 5000 }),
     burst: fc.integer({ min: 1, max: 10_000 }),
@@ -48,7 +48,7 @@ test('B1: a request larger than the bucket waits until it is full and leaves a d
   assert.equal(bucket.waitMs(0), 40_000);
 });
 
-test('a bucket with a burst of 0 grants nothing, and one with a rate of 0 grants its burst once', () => {
+test('[NEWS-9] a bucket with a burst of 0 grants nothing, and one with a rate of 0 grants its burst once', () => {
   assert.equal(new Bucket(10, 0, 0).waitMs(1), Number.POSITIVE_INFINITY);
   const once = new Bucket(0, 2, 0);
   assert.equal(once.waitMs(2), 0);
