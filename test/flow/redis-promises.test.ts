@@ -96,6 +96,28 @@ onStores(
   },
 );
 
+onStores('a claim is answered only after its commit', LASTING, async (t, data) => {
+  const held = holdable(data);
+  const { site, redis } = await deployedOnRedis(t, data, held.env);
+  const ann = await Puppet.of(site);
+  await submit(site, 'a');
+  await until(async () => (await tokensIn(redis, 'p')).length === 1);
+  await held.hold();
+  let isAnswered = false;
+  const claimed = ann.claim('a:1').finally(() => {
+    isAnswered = true;
+  });
+  try {
+    await held.commitWaits();
+    // An answer that was sent by now arrives before those to later requests.
+    for (let n = 0; n < 5; n++) await site.call('GET', '/health');
+    assert.equal(isAnswered, false, 'it is answered before its commit');
+  } finally {
+    await held.release();
+  }
+  assert.deepEqual(await claimed, ['a:1']);
+});
+
 onStores(
   '[NEWS-4] the entry of a job is acknowledged and deleted only after its commit',
   LASTING,

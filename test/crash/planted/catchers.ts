@@ -106,6 +106,7 @@ export const CATCHERS = {
   redisInbox: named('deleted only after its commit.*journal', 'test/flow/redis-inbox.test.ts'),
   redisInboxRefused: named('stays for its successor.*journal', 'test/flow/redis-inbox.test.ts'),
   redisInboxGroup: named('there before the group', 'test/flow/redis-inbox.test.ts'),
+  redisClaims: named('answered only after its commit.*journal', 'test/flow/redis-promises.test.ts'),
   redisConsumers: named('deleted only after its commit.*journal', 'test/flow/redis-promises.test.ts'),
   redisGroup: named('made anew from the beginning', 'src/backends/stream/doorbell.test.ts'),
   redisDeadLetters: named('in a crowd while no mirror ran.*journal', 'test/flow/redis-dead-letters.test.ts'),

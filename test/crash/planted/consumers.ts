@@ -16,8 +16,8 @@ export const CONSUMERS_BUGS: readonly PlantedBug[] = [
     find: '    const { clock } = this.#env;\n    this.#watermark.after(',
     replace:
       "    const { clock } = this.#env;\n    for (const [at, { event, resolve }] of batch.entries())\n      if (event.type === 'claim') resolve?.(steps.replies[at] as never);\n    this.#watermark.after(",
-    catcher: 'longSimulation',
-    says: /ran once|while .* still ran|after .* had succeeded/,
+    catcher: 'redisClaims',
+    says: /it is answered before its commit/,
   },
   {
     name: 'what a silent consumer holds is never given up',
