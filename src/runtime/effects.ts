@@ -52,8 +52,8 @@ export interface EffectsParts {
 
 /**
  * The acceptance of an attempt that only decides is recorded after this time. Mostly the attempt has ended by then, also
- * where it reads and stores bodies, and saves a commit: when it is lost it is begun again, accepted or not. Its end says
- * when it was accepted.
+ * where it reads and stores bodies, and saves a commit: when it is lost it is begun again, accepted or not. Whatever is
+ * recorded first says when it was accepted.
  */
 export const DECISION_MS = 100;
 
@@ -278,15 +278,16 @@ export class Effects {
     }
     if (answer.is === 'conflict') this.#parts.divergence.conflict(backend.info.name, token);
     if (answer.is === 'refused') return this.#refused(token, answer);
+    const acceptedAt = answer.is === 'accepted' ? this.#parts.clock.now() : undefined;
     const report = (): void => {
       if (!this.#runner.stopped && this.#parts.engine.state.open.has(token))
-        this.#parts.loop.post({ type: 'offered', token, answer });
+        this.#parts.loop.post({ type: 'offered', token, answer, acceptedAt });
     };
-    if (answer.is === 'accepted' && backend.info.isRepeatable)
+    if (acceptedAt !== undefined && backend.info.isRepeatable)
       this.#parts.env.timers.after(DECISION_MS, report);
     else report();
     // Followed before the acceptance is durable: a quick outcome is then written in the same flush.
-    if (answer.is === 'accepted') this.#readers.follow(token, backend, this.#parts.clock.now());
+    if (acceptedAt !== undefined) this.#readers.follow(token, backend, acceptedAt);
   }
 
   #refused(token: string, answer: Extract<OfferReply, { is: 'refused' }>): void {

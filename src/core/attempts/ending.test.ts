@@ -78,6 +78,17 @@ describe('an acceptance that only the end tells', () => {
     assert.deepEqual(times(ended(START - 5)), [0, 0, 50]);
   });
 
+  test('is the start of the attempt and of the job also where it is told late', () => {
+    const kit = new EngineKit();
+    kit.backend('b');
+    kit.submit('a');
+    kit.now += 100;
+    kit.step({ type: 'offered', token: kit.token('a'), answer: { is: 'accepted' }, acceptedAt: START + 10 });
+    kit.now += 50;
+    kit.end('a', SUCCESS);
+    assert.deepEqual(times(kit), [10, 10, 150]);
+  });
+
   test('is none of an attempt that the provider turned away', () => {
     const kit = new EngineKit();
     kit.backend('b');

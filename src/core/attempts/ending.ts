@@ -69,9 +69,12 @@ export function endAttempt(turn: Turn, entry: JobEntry, reported: Outcome, accep
 /** The end tells how long an attempt took, also one whose acceptance was not recorded before. */
 function withAcceptance(turn: Turn, attempt: AttemptRecord, at: number | undefined): AttemptRecord {
   if (attempt.acceptedAt !== undefined || at === undefined) return attempt;
-  // Brain time may have been set back since.
-  return { ...attempt, acceptedAt: Math.max(attempt.at, Math.min(at, turn.now)) };
+  return { ...attempt, acceptedAt: boundedAcceptance(turn, attempt, at) };
 }
+
+/** Brain time may have been set back since the executor accepted the attempt. */
+export const boundedAcceptance = ({ now }: Turn, { at: intendedAt }: AttemptRecord, at: number): number =>
+  Math.max(intendedAt, Math.min(at, now));
 
 /**
  * What is recorded of the end of a job that is being cancelled, if it belongs to a session: nothing that was said. The

@@ -12,15 +12,25 @@ import { isTerminal } from '../../model/states.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { Turn } from '../turn.ts';
 import { billOfAbandoned } from './bill.ts';
-import { boundedWait, cancelJob, endAttempt, endBadly, expire, keptError, timeoutError } from './ending.ts';
+import {
+  boundedAcceptance,
+  boundedWait,
+  cancelJob,
+  endAttempt,
+  endBadly,
+  expire,
+  keptError,
+  timeoutError,
+} from './ending.ts';
 import type { Finding, Forgotten, KillAnswer, OfferAnswer } from './reports.ts';
 
-export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void {
+/** `acceptedAt`: when the executor accepted the attempt, if that is not now. */
+export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer, acceptedAt = turn.now): void {
   const attempt = entry.open;
   if (attempt?.state !== 'intended') return;
   switch (answer.is) {
     case 'accepted':
-      return accepted(turn, entry);
+      return accepted(turn, entry, boundedAcceptance(turn, attempt, acceptedAt));
     case 'busy':
       turn.fleet.block(attempt.backend, turn.now + busyPause(turn, answer.retryAfterMs), answer.why);
       // A copy of the offer may still be under way, and be accepted: only a tombstone rules that out.
@@ -39,14 +49,13 @@ export function offered(turn: Turn, entry: JobEntry, answer: OfferAnswer): void 
 const busyPause = (turn: Turn, ms: number | undefined): number =>
   ms === undefined ? turn.settings.busyPauseMs : boundedWait(ms);
 
-function accepted(turn: Turn, entry: JobEntry): void {
+function accepted(turn: Turn, entry: JobEntry, at = turn.now): void {
   const attempt = entry.open;
   if (!attempt) return;
   const { token } = entry;
-  turn.put('attempt', token, accept(attempt, turn.now, turn.epoch), 'accepted');
+  turn.put('attempt', token, accept(attempt, at, turn.epoch), 'accepted');
   const { state } = entry.job;
-  if (state === 'claimed' || state === 'stale')
-    turn.put('job', entry.uid, start(entry.job, turn.now), 'started');
+  if (state === 'claimed' || state === 'stale') turn.put('job', entry.uid, start(entry.job, at), 'started');
 }
 
 /**

@@ -6,23 +6,22 @@ import type { Outcome } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { EngineTurn, Handlers } from './handler.ts';
 
+interface Acceptance {
+  /** When the executor accepted the attempt, as far as this brain knows: it counts where it was not recorded. */
+  readonly acceptedAt?: number | undefined;
+}
+
 export type AttemptEvent =
-  | { readonly type: 'offered'; readonly token: string; readonly answer: OfferAnswer }
+  | (Acceptance & { readonly type: 'offered'; readonly token: string; readonly answer: OfferAnswer })
   | { readonly type: 'found'; readonly token: string; readonly finding: Finding }
   | { readonly type: 'killed'; readonly token: string; readonly answer: KillAnswer }
-  | {
-      readonly type: 'outcome';
-      readonly token: string;
-      readonly outcome: Outcome;
-      /** When the executor accepted the attempt, as far as this brain knows: it counts where it was not recorded. */
-      readonly acceptedAt?: number | undefined;
-    }
+  | (Acceptance & { readonly type: 'outcome'; readonly token: string; readonly outcome: Outcome })
   | { readonly type: 'lost'; readonly token: string }
   /** An attempt has produced its first output. */
   | { readonly type: 'output'; readonly token: string };
 
 export const attempts = {
-  offered: ofOpen((turn, entry, { answer }) => offered(turn, entry, answer)),
+  offered: ofOpen((turn, entry, { answer, acceptedAt }) => offered(turn, entry, answer, acceptedAt)),
   found: ofOpen((turn, entry, { finding }) => found(turn, entry, finding)),
   killed: ofOpen((turn, entry, { answer }) => killed(turn, entry, answer)),
   outcome: ofOpen((turn, entry, { outcome, acceptedAt }) => endAttempt(turn, entry, outcome, acceptedAt)),
