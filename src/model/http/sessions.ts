@@ -54,7 +54,7 @@ export const MAX_LISTED_JOBS = 1000;
 export const SessionView = answerObject('Session', {
   session_id: Type.String(),
   created_at: Instant,
-  used_at: instant('When its tokens were last counted, at the end of a try'),
+  used_at: instant('When it was last used: created, changed, brought back, or at the end of a try'),
   turns: Type.Integer({ description: 'Ended tries of its jobs whose number of tokens is known' }),
   tokens_used: Type.Integer({ description: 'Tokens that the ended tries of its jobs have used' }),
   tokens_reserved: Type.Integer({ description: 'Estimated tokens of its jobs that have not ended' }),
