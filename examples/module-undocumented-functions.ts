@@ -4,7 +4,7 @@
  * configuration.
  */
 import { createHash } from 'node:crypto';
-import { glob, readFile } from 'node:fs/promises';
+import { access, glob, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
 const root = resolve(process.env['SOURCE'] ?? 'src');
@@ -19,6 +19,8 @@ interface Proposal {
 }
 
 export async function* scan(): AsyncGenerator<Proposal> {
+  // A folder that does not exist has no files either: say so.
+  await access(root);
   for await (const file of glob('**/*.ts', { cwd: root })) {
     const lines = (await readFile(join(root, file), 'utf8')).split('\n');
     for (const [at, line] of lines.entries()) {

@@ -138,11 +138,20 @@ export class Brain extends ServiceList implements ReloadTarget {
     this.#servers.gateways.check(this.#settingsOf(config).gateways);
   }
 
-  /** Schedules come first: they alone are stored, and so they alone can still be refused. */
+  /** What can fail comes first: the disk for new gateways, then schedules, which are stored. */
   async reload(config: ResolvedConfig, changes: readonly SectionChanges[]): Promise<void> {
     const { gateway, gateways } = this.#settingsOf(config);
     const changed = new Set(changes.map(({ section }) => section));
-    if (changed.has('schedules')) await this.#schedules.apply(config.schedules);
+    if (changed.has('gateway.seats')) await this.#servers.gateway.prepare();
+    const undo = changed.has('backends.gateways')
+      ? await this.#servers.gateways.prepare(gateways)
+      : undefined;
+    try {
+      if (changed.has('schedules')) await this.#schedules.apply(config.schedules);
+    } catch (error) {
+      await undo?.();
+      throw error;
+    }
     if (changed.has('modules')) await this.modules.apply(moduleSettings(config.modules));
     const answered: Promise<void>[] = [];
     if (changed.has('backends.gateways')) answered.push(this.#servers.gateways.apply(gateways));

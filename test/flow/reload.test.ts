@@ -178,6 +178,31 @@ onStores(
   },
 );
 
+test('[FANO-12] a new gateway that cannot be kept on disk refuses the whole, and nothing else has changed', async (t) => {
+  const { gateway } = await gatewayWith(t, 'one');
+  const site = new ReloadSite(t, '');
+  await site.up({ schedules: [{ name: 'kept', every_sec: 3600, job: ECHO_JOB }] });
+  const before = await site.shown();
+  site.write({
+    backends: { gateways: [{ name: 'right', url: gateway.url }] },
+    modules: [{ name: 'right', file: site.module('right') }],
+    schedules: [{ name: 'right', every_sec: 1, job: ECHO_JOB }],
+  });
+  const place = join(site.folder, 'data', 'gateways');
+  writeFileSync(place, 'no folder');
+  const { status, error } = await site.refused();
+  assert.deepEqual([status, error.code], [400, 'CONFIG_INVALID']);
+  assert.match(error.message, /^its files cannot be written to .*gateways \(ENOTDIR\)/);
+  assert.deepEqual(await site.shown(), before);
+  rmSync(place);
+  const { outcome, changes } = await site.post();
+  assert.deepEqual(
+    [outcome, changes.map(({ section }) => section)],
+    ['applied', ['backends.gateways', 'modules', 'schedules']],
+  );
+  await site.until(async () => (await site.shown()).backends.includes('right:s one'));
+});
+
 test('settings that need a restart are named at every reload until then, and are not used', async (t) => {
   const site = new ReloadSite(t, '');
   await site.up({});

@@ -20,6 +20,7 @@ import { BATCH_DRIVERS } from '../../model/gateway-wire.ts';
 import { CatalogClashes } from '../executors/catalog-clashes.ts';
 import { ForeignServer } from '../executors/executor-host.ts';
 import { ExecutorProcess } from '../executors/executor-process.ts';
+import { unwritable } from '../executors/key.ts';
 import { GatewayLink, type GatewayLinkOptions } from './gateway-link.ts';
 import type { SeatFacts } from './seat-info.ts';
 import { type ForeignGateway, type GatewaySettings, type OwnGateway, seatsOrder } from './settings.ts';
@@ -97,6 +98,14 @@ export class GatewaySource implements BackendSource {
   async firstReports(): Promise<void> {
     await this.#begun.promise;
     if (this.#settings) await this.#link?.firstReport;
+  }
+
+  /** Throws CONFIG_INVALID where `apply` cannot have its folder. */
+  async prepare(): Promise<void> {
+    const { env, folder } = this.#options;
+    await env.disk.makeFolder(folder).catch((error: unknown) => {
+      throw unwritable('gateway.seats', folder, error);
+    });
   }
 
   /**

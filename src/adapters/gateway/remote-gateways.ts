@@ -14,7 +14,7 @@ import { readRecord, writeRecord } from '../../kit/record-file.ts';
 import { Secret } from '../../kit/secret.ts';
 import type { BackendView } from '../../model/http/meta.ts';
 import { CatalogClashes } from '../executors/catalog-clashes.ts';
-import { refused } from '../executors/key.ts';
+import { refused, unwritable } from '../executors/key.ts';
 import { GatewayLink } from './gateway-link.ts';
 import { foreignLink, withWarnings } from './gateway-source.ts';
 import type { RemoteGateway } from './remote-settings.ts';
@@ -127,6 +127,27 @@ export class RemoteGateways implements BackendSource {
   }
 
   /**
+   * Brings what `apply` needs of new gateways to disk (G2). Throws CONFIG_INVALID where that fails; nothing is left there
+   * then, nor once the result was called.
+   */
+  async prepare(gateways: readonly RemoteGateway[]): Promise<() => Promise<void>> {
+    await this.#beginning;
+    const { env, folder } = this.#options;
+    const added = gateways.filter(({ name }) => !this.#connected.has(name));
+    const undo = async (): Promise<void> => {
+      for (const { name } of added)
+        await env.disk.remove(join(folder, name, RECORD_FILE)).catch(() => undefined);
+    };
+    try {
+      for (const gateway of added) await this.#record(gateway);
+      return undo;
+    } catch (error) {
+      await undo();
+      throw unwritable('backends.gateways', folder, error);
+    }
+  }
+
+  /**
    * The gateways that the brain is to use from now on. One that is known keeps its address and token. Settles when the
    * new ones have answered, or are known to be away.
    */
@@ -165,12 +186,8 @@ export class RemoteGateways implements BackendSource {
   }
 
   async #open(gateway: RemoteGateway, isFormer: boolean): Promise<void> {
-    const { name, url, tokenEnv, token, timeoutMs } = gateway;
-    const folder = join(this.#options.folder, name);
-    const record: GatewayRecord = { url, ...(tokenEnv !== undefined && { token_env: tokenEnv }) };
-    await this.#options.env.disk.makeFolder(folder);
-    // G2.
-    await writeRecord(this.#options.env, join(folder, RECORD_FILE), record);
+    const { name, url, token, timeoutMs } = gateway;
+    const folder = await this.#record(gateway);
     if (this.#stop.signal.aborted || !this.#listener) return;
     const link = new GatewayLink({
       ...this.#options,
@@ -191,6 +208,16 @@ export class RemoteGateways implements BackendSource {
     if (isFormer) link.setFormer(true);
     link.start(this.#listener);
     if (isFormer) this.#retire(name, connected);
+  }
+
+  /** G2. Returns the folder of the gateway. */
+  async #record({ name, url, tokenEnv }: RemoteGateway): Promise<string> {
+    const { env } = this.#options;
+    const folder = join(this.#options.folder, name);
+    const record: GatewayRecord = { url, ...(tokenEnv !== undefined && { token_env: tokenEnv }) };
+    await env.disk.makeFolder(folder);
+    await writeRecord(env, join(folder, RECORD_FILE), record);
+    return folder;
   }
 
   /** G1. */

@@ -13,8 +13,14 @@ const processesOf = (name: string): number =>
 
 test('[FANO-10] a module is polled on its interval, and its proposals become jobs with its name', async (t) => {
   const site = moduleSite(t);
-  await site.start(site.file('finder', `export const scan = () => [${WORK}];`, { interval_sec: 0.05 }));
+  await site.start(
+    site.file('seldom', 'export const scan = () => [];', { interval_sec: 1000 }),
+    site.file('finder', `export const scan = () => [${WORK}];`, { interval_sec: 0.05 }),
+  );
+  const { last_scan, next_scan_at = 0 } = await site.scanned('seldom');
+  assert.ok(next_scan_at >= (last_scan?.ended_at ?? Infinity) + 1_000_000);
   const { proposals, last_error } = await site.scanned('finder', 3);
+  assert.equal(site.view('seldom').scans, 1, 'its interval is longer');
   assert.deepEqual([proposals.accepted, last_error], [2, undefined]);
   assert.ok(proposals.known >= 4, 'the same work again is known');
   const { jobs } = await site.orchestrator.list({ tag: 'module=finder' });
