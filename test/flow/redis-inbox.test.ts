@@ -208,6 +208,23 @@ test('entries that cannot be used go to the DLQ with the reason, and those after
   assert.equal((await site.orchestrator.list()).jobs.length, 1);
 });
 
+test('an entry that cannot be used stays until the DLQ has a note of it', async (t) => {
+  const redis = await testRedis(t);
+  const site = new StreamSite(t, redis, 'memory');
+  await redis.call('SET', 'stream:orchestrator:dlq', 'no stream');
+  await site.start();
+  await site.add('ingest_events', 'nothing', 'useful');
+  await site.add('ingest_events', 'job', '{"type":"work","job_id":"good"}');
+  await until(async () => (await site.length('ingest_events')) === 1);
+  assert.equal((await site.orchestrator.wait('good')).state, 'succeeded');
+  await redis.call('DEL', 'stream:orchestrator:dlq');
+  await until(async () => (await site.length('ingest_events')) === 0);
+  assert.deepEqual(
+    (await deadLetters(redis)).map(({ entry }) => entry),
+    ['{"nothing":"useful"}'],
+  );
+});
+
 test('orders need a token whose role allows them, and end as over HTTP', async (t) => {
   const redis = await testRedis(t);
   const site = new StreamSite(t, redis, 'memory');

@@ -226,23 +226,31 @@ export class Inbox extends Service {
     });
   }
 
-  /** I1. */
+  /** I1. After a crash between the note and the end of an entry there is a second note. */
   async #finish(place: StreamPlace, entries: readonly Entry[], outcomes: readonly Outcome[]): Promise<void> {
+    const { connection, logger } = this.#parts;
+    const over: string[] = [];
+    const refused: string[] = [];
     const notes: Command[] = [];
-    const ids: string[] = [];
-    for (const [at, entry] of entries.entries()) {
+    for (const [at, { id }] of entries.entries()) {
       const outcome = outcomes[at];
-      if (outcome === 'later' || outcome === undefined) continue;
-      ids.push(entry.id);
-      if (outcome !== 'done') notes.push(unusable(place.key, entry, outcome.refused));
+      if (outcome === 'done') over.push(id);
+      if (typeof outcome !== 'object') continue;
+      refused.push(id);
+      notes.push(unusable(place.key, entries[at] as Entry, outcome.refused));
     }
-    if (ids.length === 0) return;
-    const replies = await this.#parts.connection.pipeline(transaction([...notes, ...endingOf(place, ids)]));
-    const refusal = replies.find((reply) => reply instanceof Error);
-    if (!refusal) return;
-    // A full server takes no transaction and no note. Then it is room that is needed most.
-    if (codeOf(replies.find((reply) => codeOf(reply) === 'OOM')) === undefined) throw refusal;
-    await this.#parts.connection.pipeline(endingOf(place, ids));
+    const noted = notes.length > 0 ? await connection.pipeline(notes) : [];
+    // A full server takes no note. Then it is room that is needed most.
+    const isFull = noted.some((reply) => codeOf(reply) === 'OOM');
+    if (isFull) logger?.warn('Redis is full: entries that cannot be used go without a note in the DLQ');
+    over.push(...refused.filter((_, at) => !(noted[at] instanceof Error) || codeOf(noted[at]) === 'OOM'));
+    if (over.length > 0) {
+      const replies = await connection.pipeline(transaction(endingOf(place, over)));
+      const refusal = replies.find((reply) => reply instanceof Error);
+      if (refusal) throw refusal;
+    }
+    const failure = noted.find((reply) => reply instanceof Error && codeOf(reply) !== 'OOM');
+    if (failure) throw failure;
   }
 }
 
