@@ -56,8 +56,13 @@ test('[NEWS-9] the jobs of one agent are refused from the high mark until fewer 
   const of = (agent: string): Fields => ({ agent });
   const AGENT = ['RATE_LIMITED', 'agent_waiting', 'gates.agent_waiting', 1000];
   for (const id of ['a', 'b', 'c']) assert.equal(refusal(kit, id, of('ann')), undefined);
+  for (const id of ['x', 'y']) assert.equal(refusal(kit, id, { ...of('bob'), type: 'u' }), undefined);
   assert.deepEqual(refusal(kit, 'd', of('ann')), AGENT);
-  assert.equal(refusal(kit, 'e', { ...of('bob'), type: 'u' }), undefined);
+  assert.equal(
+    refusal(kit, 'e', { ...of('bob'), type: 'u' }),
+    undefined,
+    'two of bob wait: between the marks',
+  );
   assert.equal(refusal(kit, 'f', { ...of('ann'), tenant: 'lab', type: 'u' }), undefined);
   kit.backend('one', { types: ['t'] });
   assert.equal(kit.state('a'), 'claimed');

@@ -92,10 +92,10 @@ export function seen(turn: Turn, token: string): ConsumerRecord {
   return record;
 }
 
-/** Whether a worker pool of this name drains, or is over: its consumers get nothing new. */
+/** Whether the worker pool whose workers these consumers are drains, or is over: they get nothing new. */
 export function isPoolOver({ state }: Pick<Turn, 'state'>, pool: string): boolean {
   const record = state.tables.worker_pool.get(pool);
-  return record !== undefined && !isKept(record);
+  return record?.provisioner === 'external' && !isKept(record);
 }
 
 function revive(turn: Turn, id: string, record: ConsumerRecord): ConsumerRecord {

@@ -155,3 +155,20 @@ test('a pool that is drained once more has its new grace time, and one that is c
   kit.alive(GRACE_MS - 5000, ['a:1']);
   assert.equal(kit.engine.state.tables.worker_pool.get('w')?.graceOver, undefined);
 });
+
+test('consumers of a pool that has the name of a worker pool of pool managers are none of its workers', () => {
+  const kit = new Kit();
+  kit.model('m');
+  const named = { agent: undefined, adapter: undefined, variant: undefined, metadata: undefined };
+  const spec = { ...named, provisioner: 'managers', model: 'm', desired: 1, holdMs: 0 } as const;
+  kit.orderPool({ is: 'evict' });
+  kit.step({ type: 'consumer-left', consumer: 'one' });
+  kit.orderPool({ is: 'create', spec });
+  kit.register('two');
+  kit.orderPool({ is: 'drain', graceMs: 0 });
+  kit.register('three');
+  for (const consumer of ['two', 'three']) {
+    kit.submit(consumer, { type: 't' });
+    assert.equal(kit.claim(consumer).attempts.length, 1, consumer);
+  }
+});

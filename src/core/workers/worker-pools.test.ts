@@ -4,6 +4,7 @@ import { SUCCESS } from '../../../test/fakes/engine-kit.ts';
 import { GB, PoolKit } from '../../../test/fakes/pool-engine.ts';
 import { causeText } from '../../model/causes.ts';
 import { OrchdError } from '../../model/errors.ts';
+import type { GateSettings } from '../../model/policy.ts';
 import type { WorkerPoolRecord, WorkerPoolSpec } from '../../model/worker-pool-record.ts';
 import { dueWorkers } from '../engine/due.ts';
 import type { PoolSettings } from '../settings.ts';
@@ -12,8 +13,8 @@ import type { WorkerPoolOrder } from './worker-pools.ts';
 const HOUR = 3_600_000;
 
 class Kit extends PoolKit {
-  constructor(settings: Partial<PoolSettings> = {}) {
-    super({ idleUnloadMs: 1000, ...settings });
+  constructor(settings: Partial<PoolSettings> = {}, gates?: GateSettings) {
+    super({ idleUnloadMs: 1000, ...settings }, gates ? { gates } : {});
   }
 
   command(id: string, order: WorkerPoolOrder): WorkerPoolRecord | OrchdError {
@@ -184,7 +185,26 @@ describe('a worker pool', () => {
     );
   });
 
-  test('waits while the gate of GPU memory is closed, and while its model cannot be started', () => {
+  test('[NEWS-9] waits while the gate of GPU memory is closed, and is filled from the lower mark on', () => {
+    const kit = new Kit({}, { gpuMemory: { closeAbove: 90, openBelow: 75 } });
+    kit.model('m', { vramBytes: GB });
+    kit.pool('p', [100], { usedGb: 91 });
+    kit.create('w');
+    assert.deepEqual([kit.obey(), kit.row('w')], [[], 'starting 0']);
+    const pool = kit.pools.get('p');
+    for (const [usedGb, begun] of [
+      [80, []],
+      [70, ['start m', 'start m']],
+    ] as const) {
+      if (pool) pool.usedBytes = usedGb * GB;
+      kit.report('p');
+      kit.tick();
+      assert.deepEqual(kit.obey(), begun, `${usedGb} GB are used`);
+    }
+    assert.equal(kit.row('w'), 'running 2');
+  });
+
+  test('waits while its model cannot be started', () => {
     const kit = new Kit({ startTries: 1, startCooldownMs: 5000 });
     kit.pool('p', [40]);
     const ref = kit.model('m');

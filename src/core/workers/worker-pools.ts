@@ -172,7 +172,7 @@ export function drainWorkerPool(
   const { graceOver: _, ...rest } = known;
   const record: WorkerPoolRecord = { ...rest, status: 'draining', drainBy, by, at: turn.now };
   put(turn, id, record, { is: 'drain', by });
-  drainConsumers(turn, id, by);
+  if (known.provisioner === 'external') drainConsumers(turn, id, by);
   for (const [worker, entry] of stayingWorkers(turn, id))
     drainOrStop(turn, worker, entry, { is: 'worker-pool-over', pool: id });
   return record;
@@ -184,7 +184,7 @@ function evict(turn: Turn, id: string, by: string): WorkerPoolRecord {
   const { graceOver: _, ...rest } = known;
   const record: WorkerPoolRecord = { ...rest, status: 'evicted', drainBy: undefined, by, at: turn.now };
   put(turn, id, record, { is: 'evict', by });
-  drainConsumers(turn, id, by);
+  if (known.provisioner === 'external') drainConsumers(turn, id, by);
   stopWorkers(turn, id);
   return record;
 }
