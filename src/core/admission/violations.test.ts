@@ -74,9 +74,12 @@ describe('[ADR-7] a critical rule that is broken', () => {
     kit.submit('bad', tool('rm'));
     kit.submit('next', tool('ls'));
     kit.step({ type: 'mode', order: { mode: 'ALERT', by: 'ann', why: 'a test', isPerson: true } });
+    kit.submit('asks', { type: 'approval' });
     kit.backend('b', { slots: 5, types: TYPES });
-    kit.pass(1);
+    assert.equal(kit.engine.nextWake(), 0, 'what LOCKDOWN does not hold up goes on at once');
+    kit.step({ type: 'tick' });
     assert.deepEqual([mode(kit), kit.state('bad'), kit.state('next')], ['LOCKDOWN', 'dead', 'queued']);
+    assert.equal(kit.state('asks'), 'claimed');
   });
 
   test('below a run that has ended and left memory: what it has left behind is cancelled', () => {
