@@ -14,6 +14,7 @@ import { type EngineSettings, POOL_DEFAULTS } from '../../src/core/settings.ts';
 import type { State } from '../../src/core/state/state.ts';
 import type { EngineView } from '../../src/core/turn.ts';
 import { errorInfo } from '../../src/model/errors.ts';
+import { MOVES } from '../../src/model/governance.ts';
 import { isTerminal } from '../../src/model/states.ts';
 import {
   backendInfo,
@@ -63,17 +64,23 @@ const KINDS = [
   'purge',
 ] as const;
 
+/** What only walks have that ask for it. */
+type OtherKind = 'mode';
+
 export interface WalkCommand {
-  readonly kind: (typeof KINDS)[number];
+  readonly kind: (typeof KINDS)[number] | OtherKind;
   readonly pick: number;
   readonly variant: number;
   readonly ms: number;
 }
 
-export const walkCommands = (maxLength: number): fc.Arbitrary<WalkCommand[]> =>
+export const walkCommands = (
+  maxLength: number,
+  others: readonly OtherKind[] = [],
+): fc.Arbitrary<WalkCommand[]> =>
   fc.array(
     fc.record({
-      kind: fc.constantFrom(...KINDS),
+      kind: fc.constantFrom<WalkCommand['kind'][]>(...KINDS, ...others),
       pick: fc.nat({ max: 1000 }),
       variant: fc.nat({ max: 1000 }),
       ms: fc.integer({ min: 0, max: 20 }),
@@ -187,6 +194,13 @@ function worldEvent(kit: EngineKit, kind: string, pick: number, variant: number)
     }
     case 'open':
       return { type: 'open', owner: 'walk' };
+    case 'mode': {
+      const { mode } = kit.engine.state.governance;
+      return {
+        type: 'mode',
+        order: { mode: at(MOVES[mode], variant), by: 'walk', why: 'a walk', isPerson: true },
+      };
+    }
     case 'purge':
       return { type: 'purge', attemptFloor: variant % 5, endedBefore: 0 };
     default:
@@ -237,13 +251,14 @@ export function walk(
   commands: readonly WalkCommand[],
   check: Check = () => undefined,
   look: (view: EngineView) => string = () => '',
+  more: Partial<EngineSettings> = {},
 ): EngineKit {
   let chance = 0;
   const next = (): number => {
     chance = (chance + 0.37) % 1;
     return chance;
   };
-  const kit = new EngineKit(WALK_SETTINGS, next);
+  const kit = new EngineKit({ ...WALK_SETTINGS, ...more }, next);
   const history: History = new Map();
   kit.backend('b1', { slots: 2 });
   kit.backend('b2', { paid: true });
