@@ -154,6 +154,12 @@ export const ERRORS = {
     'What the run was asked, or what its calls returned, is no longer kept.',
     'Replay and fork runs before they are purged and while their sessions exist; `orchd replay RUN --save FILE` keeps one for good.',
   ),
+  RESULT_GONE: entry(
+    410,
+    false,
+    'What the job returned is no longer kept: its session was deleted.',
+    'Send the request again with another Idempotency-Key.',
+  ),
   CANCELLED: entry(499, false, 'The job was cancelled.', 'Submit it again if it is still wanted.'),
   DEADLINE_EXCEEDED: entry(
     504,

@@ -48,14 +48,15 @@ describe('a run whose session was deleted', () => {
       await call('POST', '/v2/agents/helper/runs', { run_id: id, session_id: 's', input });
       await ended(id);
     }
-    const chat = () =>
-      call(
-        'POST',
-        '/v1/chat/completions',
-        { model: 'agent:helper', messages: [{ role: 'user', content: 'answer' }] },
-        { 'X-Orchd-Session': 's', 'Idempotency-Key': 'k' },
-      );
-    assert.equal((await chat()).status, 200);
+    const messages = [{ role: 'user', content: 'answer' }];
+    const chat = async (model: string, stream: boolean): Promise<string> => {
+      const headers = { 'X-Orchd-Session': 's', 'Idempotency-Key': `${model}-${stream}` };
+      return (await call('POST', '/v1/chat/completions', { model, stream, messages }, headers)).text();
+    };
+    const chats = ['agent:helper', 'scripted'].flatMap((model) =>
+      [true, false].map((stream) => () => chat(model, stream)),
+    );
+    for (const each of chats) assert.match(await each(), /heard: /);
     assert.equal((await call('DELETE', '/v2/sessions/s')).status, 204);
     for (const [id, state] of Object.entries({ good: 'completed', bad: 'failed' })) {
       const response = await call('GET', `/v2/runs/${id}`);
@@ -65,8 +66,7 @@ describe('a run whose session was deleted', () => {
       const events = await (await call('GET', `/v2/runs/${id}/events`)).text();
       assert.match(events, /^id: end\nevent: error\ndata: \{.*"code":"RUN_GONE".*\}\n\n$/);
     }
-    const again = await chat();
-    assert.equal(again.status, 410, await again.text());
+    for (const each of chats) assert.match(await each(), /"code":"(RUN|RESULT)_GONE"/);
   });
 });
 

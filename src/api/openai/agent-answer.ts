@@ -4,7 +4,7 @@
  * known only at its end.
  */
 import type { Agents } from '../../agents/agents.ts';
-import { RESULT_GONE, type RunResult } from '../../agents/run.ts';
+import type { RunResult } from '../../agents/run.ts';
 import type { StepNote } from '../../agents/run-state.ts';
 import { isErrorCode, OrchdError } from '../../model/errors.ts';
 import type { ChatCompletion, ChatRequest } from '../../model/http/openai.ts';
@@ -76,7 +76,6 @@ async function whole(parts: AgentAnswerParts, call: Call, chat: AgentChat): Prom
     const { orchestrator } = parts;
     const { tenant } = call.identity;
     const kept = result.large ? (await orchestrator.get(job.submitted.job_id, tenant)).result : result.value;
-    if (kept === undefined) throw new OrchdError(RESULT_GONE.code, RESULT_GONE.message);
     const run = kept as RunResult;
     job.cost = run.cost;
     const completed = await completedRun(orchestrator, tenant, run, job.submitted.job_id);

@@ -49,7 +49,9 @@ export class JobSink implements Sink {
     else if (event.event === 'end') {
       this.#isEnded = true;
       this.cost = costOf(event);
-      this.#listener.ended(resultOf(event));
+      const result = resultOf(event);
+      if (result) this.#listener.ended(result);
+      else this.#listener.failed(new OrchdError('RESULT_GONE'));
     } else if (event.event === 'error') {
       this.#isEnded = true;
       this.cost = costOf(event);
@@ -64,8 +66,12 @@ export class JobSink implements Sink {
   }
 }
 
-const resultOf = (event: RelayedEvent): JobResult =>
-  event.large ? { large: event.large.value } : { value: (dataOf(event) as { result?: unknown }).result };
+/** Undefined where the session of the job was deleted: every other job that has succeeded has a result. */
+function resultOf(event: RelayedEvent): JobResult | undefined {
+  if (event.large) return { large: event.large.value };
+  const { result } = dataOf(event) as { result?: unknown };
+  return result === undefined ? undefined : { value: result };
+}
 
 const costOf = (event: RelayedEvent): JobCost | undefined => (dataOf(event) as { cost?: JobCost }).cost;
 
