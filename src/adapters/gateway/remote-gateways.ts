@@ -121,7 +121,7 @@ export class RemoteGateways implements BackendSource {
       if (known?.isFormer && known.gateway.url !== url)
         throw refused(
           `backends.gateways[${at}].url`,
-          `the gateway "${name}" that was removed, at ${known.gateway.url}, still has jobs: use another name`,
+          `the gateway "${name}" that was removed, at ${known.gateway.url}, still has jobs, or has not answered yet: use another name`,
         );
     }
   }

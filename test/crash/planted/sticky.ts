@@ -18,4 +18,12 @@ export const STICKY_BUGS: readonly PlantedBug[] = [
     catcher: 'affinity',
     says: /✖ is not lost with the seat/,
   },
+  {
+    name: 'a sticky turn is not looked at again when its conversation has moved',
+    file: 'src/core/queue/queue.ts',
+    find: '    if (!wait && !laneOf(entry)) return;\n',
+    replace: '    if (!wait || now >= 0) return;\n',
+    catcher: 'affinity',
+    says: /✖ goes on where the conversation has moved to/,
+  },
 ];
