@@ -1,6 +1,7 @@
 /** Worker pools on MariaDB that `orchd provision` and others hear of over a real Redis. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { WorkerPoolView } from '../../src/model/http/worker-pools.ts';
 import { entriesOf, type OwnRedis, testRedis, until } from '../fakes/redis-kit.ts';
 import { dataOf, within } from './flow-kit.ts';
 import { ProvisionSite } from './provision-kit.ts';
@@ -72,6 +73,17 @@ test('[NEWS-4] [NEWS-3] worker pools of programs outside are heard of by `:prelo
     await empty();
     await holds(fields);
   }
+  // A consumer of the pool has not finished when the grace time of a drain is over.
+  const declared = { pool: 'p', slots: 1, types: ['work'], lease_ttl_ms: 600_000 };
+  const { consumer_id: id } = await site.call<{ consumer_id: string }>('POST', '/v2/consumers', declared);
+  await site.submit('held', {});
+  await site.call('POST', `/v2/consumers/${id}/claim`, { claim: 1, max: 1 });
+  const { ordered_at: drained } = await site.call<WorkerPoolView>('POST', '/workers/pool/p/drain', {
+    grace_seconds: 0,
+  });
+  const over = { ...fields, wished_workers: '0', status: 'draining', ordered_at: String(drained) };
+  await holds({ ...over, grace_over: 'true' });
+
   // What is superseded goes, and what nobody of ours has written is moved to the DLQ.
   await redis.call('XADD', KEY, '*', 'junk', '1');
   const { ordered_at: later } = await site.order('evict');

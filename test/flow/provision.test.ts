@@ -124,6 +124,21 @@ test('an evicted worker pool has no process at once, not even the commands of it
   assert.deepEqual([state, attempts.length], ['succeeded', 2]);
 });
 
+test('[NEWS-10] a drained worker pool whose grace time is over has no process left, and is stopped when its job was given up', async (t) => {
+  const { site, until, start } = await consumeSite(t, '2s');
+  start();
+  await site.submit('job', {});
+  while (linesOf(site.ledger).length === 0) await aMoment();
+  await site.call('POST', '/workers/pool/p/drain', { grace_seconds: 1 });
+  await within(site.agree(0, 'stopped'), PATIENCE_MS);
+  const { state, attempts } = await site.job('job');
+  assert.deepEqual([state, attempts.map(({ state: each }) => each)], ['queued', ['abandoned']]);
+  await site.create(1);
+  writeFileSync(until, '');
+  assert.equal((await within(site.ended('job'), PATIENCE_MS)).state, 'succeeded');
+  assert.equal(linesOf(site.ledger).length, 2);
+});
+
 /** Processes of `orchd consume`, without those of its commands. */
 const consumersOf = (site: ProvisionSite): number[] =>
   site.pids().filter((pid) => wordsOf(pid).includes('consume'));
