@@ -130,6 +130,22 @@ for (const [how, strand] of Object.entries(STRANDED))
     assert.deepEqual(await deadLetters(redis), []);
   });
 
+test('an entry that another name of the group has read a moment ago is left to it', async (t) => {
+  const redis = await testRedis(t);
+  const site = new StreamSite(t, redis, 'memory');
+  await site.add('ingest_events', 'job', '{"type":"work","job_id":"another"}');
+  await redis.call('XGROUP', 'CREATE', STREAM, 'cg:orchestrator', '0');
+  await STRANDED['another name of the group has read']?.(redis, STREAM);
+  await site.add('ingest_events', 'job', '{"type":"work","job_id":"own"}');
+  await site.start();
+  await until(async () => (await site.length('ingest_events')) === 1);
+  const { jobs } = await site.orchestrator.list();
+  assert.deepEqual(
+    jobs.map(({ job_id }) => job_id),
+    ['own'],
+  );
+});
+
 test('an order that a full disk allows is carried out, although jobs and orders before it have to wait', async (t) => {
   const redis = await testRedis(t);
   const site = new StreamSite(t, redis, 'memory');
