@@ -64,6 +64,7 @@ onStores('[NEWS-4] an entry is acknowledged and deleted only after its commit', 
       await held.release();
     }
     await until(async () => (await site.length(stream)) === 0);
+    assert.equal(await site.pending(stream), 0, 'it is acknowledged with its end');
     assert.equal((await site.orchestrator.wait('late')).state, 'succeeded');
   }
   assert.equal((await site.orchestrator.wait('dead')).attempts.length, 2);
