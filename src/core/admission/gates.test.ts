@@ -14,7 +14,7 @@ const refusal = (kit: EngineKit, id: string, fields: Fields = {}): unknown => {
   return [answer.code, reason, policyLabel, retryAfterMs];
 };
 
-test('between its marks a gate stays as it was', () => {
+test('[NEWS-9] between its marks a gate stays as it was', () => {
   const at = (wasClosed: boolean, level: number) => isClosed(wasClosed, level > 9, level < 5);
   assert.deepEqual(
     [4, 5, 9, 10].map((level) => at(false, level)),
@@ -30,7 +30,7 @@ describe('with on_depth reject', () => {
   const gates: GateSettings = { queueDepth: { closeAbove: 3, openBelow: 2, onDepth: 'reject' } };
   const QUEUE = ['RATE_LIMITED', 'queue_depth', 'gates.queue_depth', 1000];
 
-  test('new jobs are refused while too many wait, until fewer than the lower mark do', () => {
+  test('[NEWS-9] new jobs are refused while too many wait, until fewer than the lower mark do', () => {
     const kit = new EngineKit({ gates });
     for (const id of ['a', 'b', 'c', 'd']) assert.equal(refusal(kit, id), undefined);
     assert.deepEqual(refusal(kit, 'e'), QUEUE);
@@ -83,7 +83,7 @@ describe('with on_depth cpu', () => {
   };
   const placeOf = (kit: EngineKit, id: string): string | undefined => kit.job(id).job.backend;
 
-  test('jobs go to backends without a GPU only while too many wait', () => {
+  test('[NEWS-9] jobs go to backends without a GPU only while too many wait', () => {
     const kit = cpuKit();
     for (const id of ['a', 'b', 'c', 'd']) kit.submit(id);
     assert.deepEqual(
@@ -102,7 +102,7 @@ describe('with on_depth cpu', () => {
     assert.equal(placeOf(kit, 'e'), undefined, 'one waits: the backend is kept again');
   });
 
-  test('a worker is started without a GPU beside the one that is busy, and only while too many wait', () => {
+  test('[NEWS-9] a worker is started without a GPU beside the one that is busy, and only while too many wait', () => {
     const kit = new PoolKit({}, { gates: { queueDepth: { closeAbove: 2, openBelow: 2, onDepth: 'cpu' } } });
     kit.model('m');
     kit.pool('gpu', [100]);
@@ -150,7 +150,7 @@ describe('with on_depth cpu', () => {
 });
 
 describe('with on_depth scale_up', () => {
-  test('another worker is started when too many jobs wait, however short they are', () => {
+  test('[NEWS-9] another worker is started when too many jobs wait, however short they are', () => {
     const gates: GateSettings = { queueDepth: { closeAbove: 3, openBelow: 2, onDepth: 'scale_up' } };
     const kit = new PoolKit({}, { gates });
     kit.model('m');
@@ -183,7 +183,7 @@ describe('while more than 90 % of the GPU memory is used', () => {
   const waitsFor = (kit: PoolKit, id: string): string | undefined =>
     explain(kit.engine.state, kit.job(id))?.text;
 
-  test('jobs whose model is loaded run, and those that need a worker wait and are told so', () => {
+  test('[NEWS-9] jobs whose model is loaded run, and those that need a worker wait and are told so', () => {
     const kit = full(85);
     kit.ask('needs', 'other');
     assert.deepEqual(kit.obey(), []);
@@ -193,7 +193,7 @@ describe('while more than 90 % of the GPU memory is used', () => {
     assert.equal(kit.state('loaded'), 'claimed');
   });
 
-  test('starts go on below the lower mark, not at the upper one', () => {
+  test('[NEWS-9] starts go on below the lower mark, not at the upper one', () => {
     const kit = full(85);
     kit.ask('needs', 'other');
     setUsed(kit, 75);
