@@ -92,6 +92,27 @@ export class StickySite {
     return job;
   }
 
+  /** The seat is taken out of the gateway, which may be while the brain runs. */
+  withoutSeat(gone: string): Promise<void> {
+    return this.#gateway.follow(
+      SEATS.filter((name) => name !== gone).map((name) => this.provider.seat(name)),
+    );
+  }
+
+  /** A seat was sent what was new to it, and everything where it had heard nothing. */
+  assertSentOnce(): void {
+    /** The messages that a seat has heard of a conversation. */
+    const heard = new Map<string, number>();
+    for (const { seat, messages, thread } of this.provider.requests) {
+      const question = messages.at(-1)?.content ?? '';
+      const [name, turn] = question.split('.');
+      const before = heard.get(`${name} ${seat}`) ?? 0;
+      const all = 2 * Number(turn) - 1;
+      assert.deepEqual([messages.length, thread !== undefined], [all - before, before > 0], question);
+      heard.set(`${name} ${seat}`, all + 1);
+    }
+  }
+
   /** Turns after the first one that were asked on the seat of the turn before, and all of these. */
   get hits(): { readonly hits: number; readonly later: number } {
     const seats = new Map<string, string>();

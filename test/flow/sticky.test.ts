@@ -30,6 +30,7 @@ onStores(
     await within(site.converse(names(CONVERSATIONS)), PATIENCE_MS);
     assertHits(t, site);
     site.assertAskedOnce();
+    site.assertSentOnce();
     site.assertHeard();
     const { hits, later } = site.hits;
     const turns = (context: string): Promise<number> =>
@@ -60,6 +61,23 @@ onStores(
     await Promise.all([talks, kills()]);
     assertHits(t, site);
     site.assertAskedOnce();
+    site.assertHeard();
+  },
+);
+
+onStores(
+  '[FANO-7] a conversation whose seat is gone goes on at another one, which gets everything, and stays there',
+  LASTING,
+  async (t, data) => {
+    const site = await new StickySite(t, data).start();
+    for (const question of ['c.1', 'c.2']) await site.ask('c', question);
+    const [{ seat = '' } = {}] = lastOf(site);
+    await site.withoutSeat(seat);
+    for (const question of ['c.3', 'c.4']) await site.ask('c', question);
+    const later = lastOf(site, 2);
+    assert.equal(new Set([seat, ...later.map((request) => request.seat)]).size, 2);
+    site.assertAskedOnce();
+    site.assertSentOnce();
     site.assertHeard();
   },
 );
