@@ -100,29 +100,32 @@ onStores(
     assert.deepEqual(summaries.sort(), ['other 0', 's 4']);
     await first.brain.stop();
 
-    const second = await site(t, data, ARCHIVING);
+    const second = await site(t, data, '');
     const restarted = await second.call<{ sessions: Session[] }>('GET', '/v2/sessions');
     assert.deepEqual(restarted.sessions.map(({ session_id: id }) => id).sort(), ['other', 's']);
     assert.deepEqual((await second.call<Session>('GET', '/v2/sessions/s')).metadata, METADATA);
     assert.deepEqual((await second.call<Said>('GET', '/v2/sessions/s/messages')).messages, messages);
     assert.equal(await second.say('s', 'And now?'), '6 heard');
+    await second.brain.stop();
+
+    const third = await site(t, data, ARCHIVING);
     const archived = await eventually('the session is archived', async () => {
-      const session = await second.call<Session>('GET', '/v2/sessions/s');
+      const session = await third.call<Session>('GET', '/v2/sessions/s');
       return session.archived === true && session;
     });
     assert.deepEqual(
       [archived.messages, archived.metadata, archived.created_at],
       [6, METADATA, made.created_at],
     );
-    const kept = await second.call<Said>('GET', '/v2/sessions/s/messages');
+    const kept = await third.call<Said>('GET', '/v2/sessions/s/messages');
     assert.deepEqual(kept.messages, [
       ...messages,
       { role: 'user', content: 'And now?' },
       { role: 'assistant', content: '6 heard' },
     ]);
-    const active = await second.call<{ sessions: Session[] }>('GET', '/v2/sessions');
+    const active = await third.call<{ sessions: Session[] }>('GET', '/v2/sessions');
     assert.ok(!active.sessions.some(({ session_id: id }) => id === 's'));
-    assert.equal(await second.say('s', 'Back again'), '8 heard', 'the archived session is used again');
+    assert.equal(await third.say('s', 'Back again'), '8 heard', 'the archived session is used again');
   },
 );
 
