@@ -104,8 +104,11 @@ test('two orders are not promised the same memory', async (t) => {
 
 test('[ORCH-1110] what was only guessed may turn out to be more, as far as the device has it', async (t) => {
   const caller = await pool(t, poolFolder(t));
+  await caller.start('starting', 'demo:never-ready', { vram_bytes: undefined });
+  assert.equal((await caller.worker('starting'))?.vram_used, 256 * MIB);
+  await caller.stop('starting');
+  await caller.goes('starting');
   await caller.start('guessed', 'demo:large', { vram_bytes: undefined });
-  assert.equal((await caller.worker('guessed'))?.vram_used, 256 * MIB);
   await caller.becomes('guessed', 'ready');
   assert.equal((await caller.state()).gpus[0]?.allocated_vram, 300 * MIB);
   await caller.start('ordered', 'demo:large', { vram_bytes: 299 * MIB });

@@ -6,7 +6,7 @@ import type { Outcome } from '../ports/backend.ts';
 import type { JobEntry } from '../state/job-entry.ts';
 import type { EngineTurn, Handlers } from './handler.ts';
 
-interface Acceptance {
+export interface Acceptance {
   /** When the executor accepted the attempt, as far as this brain knows: it counts where it was not recorded. */
   readonly acceptedAt?: number | undefined;
 }

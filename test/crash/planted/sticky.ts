@@ -8,7 +8,7 @@ export const STICKY_BUGS: readonly PlantedBug[] = [
     find: '  return { ...result, heard: heard(asked, [answerOf(text)]) };\n',
     replace: '  return { ...result, heard: text === "" ? heard(asked, [answerOf(text)]) : asked };\n',
     catcher: 'threads',
-    says: /what https:\S+ has heard of c\d+/,
+    says: /what https:\S+ has heard of c\d+|AssertionError.*: c\d+\.\d+$/m,
   },
   {
     name: 'a parked sticky job is never woken when its seat goes away',
