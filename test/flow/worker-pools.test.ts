@@ -148,5 +148,7 @@ test('what cannot be a worker pool is refused with its code, and changes nothing
   assert.deepEqual(await refused({ provisioner: 'managers' }), [400, 'INVALID_PARAMS']);
   assert.deepEqual(await refused({ model_id: 'm', hold_seconds: -1 }), [400, 'INVALID_PARAMS']);
   assert.deepEqual(await refused({ model_id: 'm', pool_id: '../x' }), [400, 'INVALID_PARAMS']);
+  const unnameable = { provisioner: 'external', pool_id: 'p'.repeat(65) };
+  assert.deepEqual(await refused(unnameable), [400, 'INVALID_PARAMS']);
   assert.deepEqual((await client.done('GET', '/workers/pool')).pools, []);
 });

@@ -3,7 +3,8 @@ import { Type } from 'typebox';
 import { AnyObject, answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
-const NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
+export const POOL_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
+const NAME = POOL_NAME;
 const MAX_TTL_MS = 3_600_000;
 /** A claim waits for work at most this long. */
 export const MAX_CLAIM_WAIT_MS = 30_000;
@@ -14,7 +15,7 @@ const token = Type.String({ minLength: 1, maxLength: 300, description: 'Token of
 const claim = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
 export const ConsumerBody = requestObject({
-  pool: Type.String({ pattern: NAME, description: 'The pool whose jobs it takes' }),
+  pool: Type.String({ pattern: POOL_NAME, description: 'The pool whose jobs it takes' }),
   name: optional(
     Type.String({ pattern: NAME, description: 'Its name in the pool; chosen by the brain without it' }),
   ),

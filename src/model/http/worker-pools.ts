@@ -1,12 +1,12 @@
 /** Schemas of the HTTP requests and answers about worker pools, in the words of the table `worker_pools`. */
 import { Type } from 'typebox';
 import { PROVISIONERS, WORKER_POOL_STATUSES } from '../worker-pool-record.ts';
+import { POOL_NAME } from './consumers.ts';
 import { answerObject, instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
 const YEAR_SEC = 31_536_000;
 export const MAX_WORKERS = 10_000;
-export const POOL_ID = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$';
 
 const name = (description: string) => Type.String({ minLength: 1, maxLength: 255, description });
 const desired = Type.Integer({
@@ -22,7 +22,10 @@ const hold = Type.Integer({
 });
 
 export const CreateWorkerPool = requestObject({
-  pool_id: optional(Type.String({ pattern: POOL_ID, description: 'Chosen by the brain if it is left out' })),
+  // Consumers of a pool of a program outside register under it.
+  pool_id: optional(
+    Type.String({ pattern: POOL_NAME, description: 'Chosen by the brain if it is left out' }),
+  ),
   agent_name: optional(name('The agent that the pool works for')),
   model_id: optional(name('A model of the catalog; needed for workers that pool managers start')),
   adapter: optional(
