@@ -34,7 +34,7 @@ export interface SubRunResult {
   readonly code?: string;
 }
 
-/** What a run has said; its texts are gone where its session was deleted. */
+/** What `run` has said. It is undefined where the session of the run was deleted, and its texts with it. */
 export function saidBy(run: RunResult | undefined): SubRunResult {
   if (!run) return { ok: false, text: RESULT_GONE.message, code: RESULT_GONE.code };
   const { reply, error } = run;

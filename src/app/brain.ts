@@ -138,7 +138,7 @@ export class Brain extends ServiceList implements ReloadTarget {
     this.#servers.gateways.check(this.#settingsOf(config).gateways);
   }
 
-  /** What can fail comes first: the disk for new gateways, then schedules, which are stored. */
+  /** The steps that can fail come first: files for new gateways, then schedules, which are stored. */
   async reload(config: ResolvedConfig, changes: readonly SectionChanges[]): Promise<void> {
     const { gateway, gateways } = this.#settingsOf(config);
     const changed = new Set(changes.map(({ section }) => section));

@@ -60,7 +60,7 @@ const NOTHING_STARTS = `in LOCKDOWN nothing starts: say running: {${JOB_KINDS.ma
 const maySome = ({ running, per_minute: perMinute }: WrittenMode, kind: JobKind): boolean =>
   running?.[kind] !== 0 && perMinute?.[kind] !== 0;
 
-/** Whether the rule can match a call of a tool or of an agent; these have no models. */
+/** True for a rule that calls of tools or agents can match: only they can be approved, and they have no model. */
 const isAboutCalls = ({ types, models }: WrittenRule): boolean =>
   models === undefined && (!types || [TOOL_TYPE, RUN_TYPE].some((type) => isListed(types, type)));
 

@@ -90,7 +90,7 @@ export interface GovernanceRule {
   readonly reason?: string;
 }
 
-/** Whether an entry of a list of a rule is the name, or begins it and ends with `*`. */
+/** Whether `list`, a list of names in a rule, has `name`. An entry that ends with `*` stands for all names that begin so. */
 export const isListed = (list: readonly string[], name: string | undefined): boolean =>
   name !== undefined &&
   list.some((entry) => (entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : entry === name));

@@ -202,7 +202,7 @@ export const scan = () => [{ job_id: 'limit', type: 'work', payload: getHeapStat
   assert.ok(limitBytes < 256 * 2 ** 20, `${limitBytes} bytes`);
 });
 
-/** How often a module is started under its limit; 100 in a deep run. */
+/** The module is started so often; `ORCHD_TEST_STARTS=100` for a deep run. */
 const STARTS = Number(process.env['ORCHD_TEST_STARTS'] ?? 3);
 
 test('the least memory_mb leaves a module a GiB beside its heap, each time it is started', async (t) => {

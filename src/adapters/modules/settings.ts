@@ -10,12 +10,12 @@ const HOST = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? './host-main.ts' : './host-main.js', import.meta.url),
 );
 
-/** What a module may have beside its heap: buffers, memory of native libraries. */
+/** The memory of a module beside its heap, for buffers and native libraries. */
 const BESIDE_HEAP_MB = 1024;
 
 /**
- * What our host program takes of the limit before it loads a module. The limit counts what is reserved: of 640 MiB at
- * most, 512 are the range in which V8 places compiled code.
+ * The part of the limit that our host program takes before it loads a module. The limit counts reserved memory, too: 512
+ * of these MiB are the range in which V8 places compiled code.
  */
 const RESERVED_BY_HOST_MB = 640;
 

@@ -43,7 +43,7 @@ const NOT_NOW: ReadonlySet<ErrorCode> = new Set([
   'STORE_UNWRITABLE',
 ]);
 
-/** What is looked for so often within the time after which it may be taken from others. */
+/** Within `claimIdleMs`, entries that others have read and not finished are looked for so often. */
 const LOOKS_PER_IDLE = 2;
 
 /** Entries that were read before and are not finished, or new ones. */

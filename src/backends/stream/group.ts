@@ -1,4 +1,4 @@
-/** What a consumer group says of itself: how far it has read, and which entries nobody has. */
+/** Reads the state of a consumer group: how far it has read, and which entries it has given to nobody. */
 import type { Command, Reply } from './client.ts';
 import type { StreamPlace } from './names.ts';
 

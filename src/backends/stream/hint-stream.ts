@@ -25,7 +25,7 @@ const PAGE = 100;
 const MAX_READ = 2000;
 /** Repairs between two that read the stream although its length is right. */
 const READ_EVERY = 30;
-/** Of the repairs of a stream in which nothing is, and for which nothing waits, all but one in so many do nothing. */
+/** An empty stream for which no job waits is looked at in one repair of so many. */
 const QUIET_EVERY = 5;
 /** Entries that one repair asks about one by one. */
 const MAX_ASKED = 100;

@@ -92,7 +92,7 @@ export function seen(turn: Turn, token: string): ConsumerRecord {
   return record;
 }
 
-/** Whether the worker pool whose workers these consumers are drains, or is over: they get nothing new. */
+/** True where `pool` is a worker pool of a program outside that drains or is over: its consumers get nothing new. */
 export function isPoolOver({ state }: Pick<Turn, 'state'>, pool: string): boolean {
   const record = state.tables.worker_pool.get(pool);
   return record?.provisioner === 'external' && !isKept(record);

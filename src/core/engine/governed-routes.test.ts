@@ -172,7 +172,7 @@ test('[ADR-7] work is handed to backends in one place, for attempts alone', () =
   assert.deepEqual(offering, ['src/runtime/effects.ts', 'src/runtime/guarded.ts']);
 });
 
-/** Where jobs are handed to the brain, and for whom. The requests of callers are checked as such (runtime/prepare.ts). */
+/** The files that hand jobs to the brain, and for whom. What callers ask for is checked in runtime/prepare.ts. */
 const ENTRANCES: Readonly<Record<string, 'a caller' | 'a run'>> = {
   'src/adapters/modules/scan.ts': 'a caller',
   'src/adapters/streams/inbox.ts': 'a caller',

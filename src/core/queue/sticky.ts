@@ -67,7 +67,7 @@ export class StickyList {
     this.#info = backend.info;
   }
 
-  /** Whether the backend may not be usable any more for all of its jobs, or not for a while. */
+  /** True where some jobs of the list may have to leave it: `lost` says which. */
   get mayHaveLost(): boolean {
     return !isUsable(this.backend) || this.backend.blockedUntil > 0 || this.backend.info !== this.#info;
   }

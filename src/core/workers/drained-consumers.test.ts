@@ -68,7 +68,7 @@ class Kit extends PoolKit {
     return [...this.engine.state.leases.all()].map(({ record }) => record.attempt ?? '');
   }
 
-  /** What was written of the row, and of leases that have ended, in this order. */
+  /** The changes of the row and the ends of leases, in the order of their commits. */
   written(): string[] {
     return this.log.flatMap(({ change: { kind, id, after } }) => {
       if (kind === 'lease' && after === null) return [`released ${id}`];
@@ -165,10 +165,17 @@ test('consumers of a pool that has the name of a worker pool of pool managers ar
   kit.step({ type: 'consumer-left', consumer: 'one' });
   kit.orderPool({ is: 'create', spec });
   kit.register('two');
-  kit.orderPool({ is: 'drain', graceMs: 0 });
-  kit.register('three');
-  for (const consumer of ['two', 'three']) {
+  const works = (consumer: string): void => {
     kit.submit(consumer, { type: 't' });
     assert.equal(kit.claim(consumer).attempts.length, 1, consumer);
-  }
+  };
+  works('two');
+  kit.orderPool({ is: 'drain', graceMs: 0 });
+  kit.obey();
+  kit.report('gpu');
+  kit.step({ type: 'tick' });
+  assert.equal(kit.row(), 'stopped 0');
+  assert.deepEqual([kit.state('two'), kit.leases()], ['running', ['two:1']], 'it runs, and keeps its device');
+  kit.register('three');
+  works('three');
 });

@@ -113,7 +113,7 @@ function endDrain(turn: Turn, id: string, record: WorkerPoolRecord): void {
     if (isLate && !record.graceOver) turn.put('worker_pool', id, { ...record, graceOver: true }, 'changed');
     return;
   }
-  for (const entry of heldIn(turn, id)) turn.endLeaseOf(entry.token);
+  if (record.provisioner === 'external') for (const entry of heldIn(turn, id)) turn.endLeaseOf(entry.token);
   turn.put('worker_pool', id, stopped(record), 'changed');
 }
 

@@ -3,8 +3,9 @@ import { Type } from 'typebox';
 import { AnyObject, answerObject, Instant, orNull, requestObject, type Shape } from './shape.ts';
 
 const optional = Type.Optional;
-export const POOL_NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
-const NAME = POOL_NAME;
+const NAME = '^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$';
+/** Pools of consumers and worker pools: the consumers of a worker pool register under its id. */
+export const POOL_NAME = NAME;
 const MAX_TTL_MS = 3_600_000;
 /** A claim waits for work at most this long. */
 export const MAX_CLAIM_WAIT_MS = 30_000;

@@ -22,7 +22,6 @@ const hold = Type.Integer({
 });
 
 export const CreateWorkerPool = requestObject({
-  // Consumers of a pool of a program outside register under it.
   pool_id: optional(
     Type.String({ pattern: POOL_NAME, description: 'Chosen by the brain if it is left out' }),
   ),

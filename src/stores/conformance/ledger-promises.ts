@@ -155,7 +155,10 @@ async function redriven(fixture: StoreFixture): Promise<void> {
   await opened.close();
 }
 
-/** One job is redriven in memory, one that has left it; each tries more often than its record lists, before and after. */
+/**
+ * The job `live` is redriven in memory, the job `evicted` after it has left it. Each makes more tries than its record lists,
+ * both before its redrive and after it.
+ */
 async function redrivenSince(fixture: StoreFixture): Promise<void> {
   const times = PAST_ATTEMPTS + 2;
   const fields = { max_tries: times, tags: { team: 'red' } };

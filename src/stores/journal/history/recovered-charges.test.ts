@@ -1,4 +1,4 @@
-/** What is recovered of the charges of a folder, whatever its checkpoint, its log and its index have of them. */
+/** Charges are recovered as they were, wherever they are in a folder: in its checkpoint, its log or its index. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
