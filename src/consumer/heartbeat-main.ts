@@ -6,26 +6,30 @@ import type { HeldAnswer } from '../model/http/consumers.ts';
 import { ConsumerApi, isGone } from './api.ts';
 import type { Beaten, FromThread, ThreadData, ToThread } from './heartbeat-wire.ts';
 import { Pauses } from './pauses.ts';
+import { SharedValue } from './shared-value.ts';
 
 const MIN_TIMEOUT_MS = 1000;
 
 const { timers, random } = realEnv();
-const api = new ConsumerApi(workerData as ThreadData, timers);
+const { address, memory } = workerData as ThreadData;
+const api = new ConsumerApi(address, timers);
 const pauses = new Pauses(random);
+const shared = new SharedValue<Beaten>(memory);
 
-let state: Beaten | undefined;
+/** The consumer that the brain knows; undefined until it is registered again. */
+let known: string | undefined;
 let mayTell = true;
 let wake = new AbortController();
 
 const tell = (message: FromThread): void => parentPort?.postMessage(message);
 
 parentPort?.on('message', (message: ToThread) => {
-  if (message.is === 'state') {
-    const isNew = state?.consumerId !== message.state.consumerId;
-    state = message.state;
-    if (isNew) wake.abort();
-  } else if (message.is === 'heard') mayTell = true;
-  else wake.abort();
+  if (message.is === 'heard') {
+    mayTell = true;
+    return;
+  }
+  if (message.is === 'begin') known = message.consumerId;
+  wake.abort();
 });
 
 /** Sends a heartbeat; returns the time until the next one. */
@@ -43,7 +47,7 @@ async function beat({ consumerId, held, claimed, heartbeatMs, leaseTtlMs }: Beat
   } catch (error) {
     if (isGone(error)) {
       tell({ is: 'gone', consumerId });
-      if (state?.consumerId === consumerId) state = undefined;
+      if (known === consumerId) known = undefined;
       return heartbeatMs;
     }
     tell({ is: 'failed', message: error instanceof Error ? error.message : String(error) });
@@ -54,8 +58,9 @@ async function beat({ consumerId, held, claimed, heartbeatMs, leaseTtlMs }: Beat
 async function run(): Promise<never> {
   let waitMs = 0;
   for (;;) {
-    await pause(timers, state ? waitMs : 2 ** 30, wake.signal);
+    await pause(timers, known === undefined ? 2 ** 30 : waitMs, wake.signal);
     wake = new AbortController();
+    const state = known === undefined ? undefined : shared.get();
     if (state) waitMs = await beat(state);
   }
 }

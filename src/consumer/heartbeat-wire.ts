@@ -2,7 +2,7 @@
 import type { HeldAnswer } from '../model/http/consumers.ts';
 import type { ApiAddress } from './api.ts';
 
-/** Sets the tokens and the claim that the next heartbeats name. */
+/** What the next heartbeats name; a SharedValue of the two threads. */
 export interface Beaten {
   readonly consumerId: string;
   readonly heartbeatMs: number;
@@ -11,9 +11,12 @@ export interface Beaten {
   readonly claimed: number;
 }
 
-/** `heard`: the last answer was taken in. Until then no other one is passed on, so that none pile up. */
+/**
+ * `begin`: the value names this consumer from now on. `heard`: the last answer was taken in. Until then no other one is
+ * passed on, so that none pile up.
+ */
 export type ToThread =
-  | { readonly is: 'state'; readonly state: Beaten }
+  | { readonly is: 'begin'; readonly consumerId: string }
   | { readonly is: 'heard' }
   | { readonly is: 'now' };
 
@@ -22,4 +25,7 @@ export type FromThread =
   | { readonly is: 'gone'; readonly consumerId: string }
   | { readonly is: 'failed'; readonly message: string };
 
-export type ThreadData = ApiAddress;
+export interface ThreadData {
+  readonly address: ApiAddress;
+  readonly memory: SharedArrayBuffer;
+}

@@ -1,7 +1,9 @@
 /** The heartbeats of a consumer, sent by a thread of their own. */
 import { Worker } from 'node:worker_threads';
 import type { HeldAnswer } from '../model/http/consumers.ts';
+import type { ApiAddress } from './api.ts';
 import type { Beaten, FromThread, ThreadData, ToThread } from './heartbeat-wire.ts';
+import { SharedValue } from './shared-value.ts';
 
 export interface HeartbeatEvents {
   readonly onAnswer: (answer: HeldAnswer) => void;
@@ -10,21 +12,25 @@ export interface HeartbeatEvents {
 }
 
 export class Heartbeats {
-  readonly #data: ThreadData;
+  readonly #address: ApiAddress;
+  readonly #shared = new SharedValue<Beaten>();
   readonly #events: HeartbeatEvents;
   #worker: Worker | undefined;
   #state: Beaten | undefined;
 
-  constructor(data: ThreadData, events: HeartbeatEvents) {
-    this.#data = data;
+  constructor(address: ApiAddress, events: HeartbeatEvents) {
+    this.#address = address;
     this.#events = events;
   }
 
   /** What the heartbeats say from now on; the first call begins them. */
   tell(state: Beaten): void {
+    const { consumerId } = state;
+    const isNew = !this.#worker || this.#state?.consumerId !== consumerId;
     this.#state = state;
+    this.#shared.set(state);
     this.#worker ??= this.#start();
-    this.#send({ is: 'state', state });
+    if (isNew) this.#send({ is: 'begin', consumerId });
   }
 
   /** Sends one now. */
@@ -45,8 +51,9 @@ export class Heartbeats {
       import.meta.url.endsWith('.ts') ? './heartbeat-main.ts' : './heartbeat-main.js',
       import.meta.url,
     );
+    const workerData: ThreadData = { address: this.#address, memory: this.#shared.memory };
     // Flags of the main program need not be valid for this thread.
-    const worker = new Worker(script, { workerData: this.#data, name: 'orchd-heartbeat', execArgv: [] });
+    const worker = new Worker(script, { workerData, name: 'orchd-heartbeat', execArgv: [] });
     worker.unref();
     worker.on('message', (message: FromThread) => this.#hear(message));
     worker.on('error', (error: Error) => this.#events.onProblem(error.message));

@@ -36,13 +36,16 @@ const MAX_TIMER_MS = 60_000;
 /** After a clock step, due timers may not fire yet (BrainClock.mayExpire). This is how often the loop checks again. */
 const EXPIRY_POLL_MS = 1000;
 
-interface QueuedEvent {
+/** An event, and who waits for the reply to it. */
+export interface QueuedEvent {
   readonly event: EngineEvent;
   readonly resolve: ((reply: Reply) => void) | undefined;
   readonly reject: ((error: Error) => void) | undefined;
 }
 
 export interface LoopListener {
+  /** Events that have waited for what a turn has just decided. They are part of that turn, and of its commit. */
+  awaited(changes: readonly Change[]): readonly QueuedEvent[];
   /** A change of this job is durable; the job may have changed again since. */
   settled(entry: JobEntry): void;
   /** `tookMs`: from the append of the changes until they are reported as durable. */
@@ -206,10 +209,11 @@ export class Loop {
     if (this.#submits.length > 0 || this.#urgent.length > 0) this.#schedule();
   }
 
-  #run(batch: readonly QueuedEvent[]): void {
+  /** Events that follow from those of the batch are added to it. */
+  #run(batch: QueuedEvent[]): void {
     const now = this.#clock.now();
     this.engine.state.aheadMs = this.#clock.aheadMs;
-    const steps = this.#steps(batch, now);
+    const steps = this.#withAwaited(batch, this.#steps(batch, now), now);
     crashpoint('loop:after-step');
     waitCrashpoint('yield:before-commit', steps.changes);
     waitCrashpoint('wake', steps.changes);
@@ -234,6 +238,20 @@ export class Loop {
     // The first one: what follows in this turn is in the new time already.
     const { replies, ...steps } = this.engine.steps([{ type: 'clock-step', byMs }, ...events], now);
     return { ...steps, replies: replies.slice(1) };
+  }
+
+  #withAwaited(batch: QueuedEvent[], first: Steps, now: number): Steps {
+    const awaited = this.#listener.awaited(first.changes);
+    if (awaited.length === 0) return first;
+    const replies = first.replies.slice(0, batch.length);
+    batch.push(...awaited);
+    const events = awaited.map(({ event }) => event);
+    const then = this.engine.steps(events, now);
+    return {
+      changes: [...first.changes, ...then.changes],
+      touched: new Set([...first.touched, ...then.touched]),
+      replies: [...replies, ...then.replies],
+    };
   }
 
   #take(): QueuedEvent[] {

@@ -116,6 +116,7 @@ export class Orchestrator extends Service {
     this.#bodies = new Bodies(store, env, parts.answerRoom ?? new ByteRoom(256 * 2 ** 20));
     this.#history = new HistoryFeed(store);
     this.#loop = new Loop(env, this.#engine, store, this.#clock, {
+      awaited: (changes) => this.#pulled.hints.awaited(changes),
       settled: (entry) => this.#settled(entry),
       changed: (changes, now, tookMs) => this.#changed(changes, now, tookMs),
       reported: (seq) => this.#history.flushed(seq),

@@ -97,11 +97,12 @@ export class Consumers extends Commands {
     const isOver = first.attempts.length > 0 || first.isDraining || body.tokens || !body.wait_ms;
     if (isOver) return this.#claimAnswer(consumer, first.attempts, first.isDraining);
     if (first.lacksDevice) return this.#claimLater(consumer, body);
-    const { hints } = this.#parts;
-    const waiter = hints.wait(this.#known(consumer).pool, body.max, body.wait_ms ?? 0);
-    onDisconnect(() => waiter.stop());
-    const tokens = await waiter.tokens;
-    const claimed = tokens.length > 0 ? await this.#claim(consumer, body, tokens) : first;
+    const { claim, max: atMost, wait_ms: waitMs = 0 } = body;
+    const { pool } = this.#known(consumer);
+    const waiting = this.#parts.hints.wait({ pool, consumer, claim, atMost, waitMs });
+    onDisconnect(() => waiting.stop());
+    const claimed = (await waiting.claimed) ?? first;
+    if (claimed instanceof OrchdError) throw claimed;
     return this.#claimAnswer(consumer, claimed.attempts, claimed.isDraining);
   }
 

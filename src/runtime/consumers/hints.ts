@@ -1,7 +1,11 @@
 /**
- * Tells consumers that attempts wait for them: those that wait with a request, and those that listen elsewhere. A hint that
+ * Tells consumers that attempts wait for them: those that wait with a claim, and those that listen elsewhere. A hint that
  * is lost costs time alone: every sweep publishes again what nobody has claimed.
+ *
+ * An attempt that is recorded while a claim waits for one is claimed in the same turn of the loop: both are one commit, and
+ * the consumer begins after it, as after any other claim.
  */
+import type { ReplyTo } from '../../core/engine/areas.ts';
 import type { Engine } from '../../core/engine/engine.ts';
 import type { Doorbell, DoorbellPlace, JobHint, PoolHints } from '../../core/ports/doorbell.ts';
 import type { JobEntry } from '../../core/state/job-entry.ts';
@@ -10,19 +14,32 @@ import type { Timers } from '../../kit/env/env.ts';
 import { backendOfPool, consumerId, poolOfBackend } from '../../model/consumer-record.ts';
 import type { Change } from '../../model/records.ts';
 import { isClosed } from '../acknowledgements.ts';
-import type { Loop } from '../loop.ts';
+import type { Loop, QueuedEvent } from '../loop.ts';
 
-/** A consumer that waits with a request. */
+/** A claim that waits for work. */
+export interface WaitingClaim {
+  readonly pool: string;
+  readonly consumer: string;
+  readonly claim: number;
+  readonly atMost: number;
+  readonly waitMs: number;
+}
+
+type ClaimReply = ReplyTo<'claim'>;
+
 interface Waiter {
-  readonly room: number;
+  readonly order: WaitingClaim;
   readonly tokens: string[];
-  readonly answer: (tokens: readonly string[]) => void;
+  readonly resolve: (reply: ClaimReply | undefined) => void;
+  readonly reject: (error: Error) => void;
+  /** It waits no more. */
+  readonly leave: () => void;
 }
 
 export interface HintsParts {
   readonly engine: Engine;
   readonly timers: Timers;
-  readonly loop: Pick<Loop, 'durable'>;
+  readonly loop: Pick<Loop, 'durable' | 'ask'>;
   readonly doorbell?: Doorbell | undefined;
 }
 
@@ -30,9 +47,10 @@ export class Hints {
   readonly #parts: HintsParts;
   /** By pool, those that were given something last at the end. */
   readonly #waiters = new Map<string, Set<Waiter>>();
-  /** Tokens that were given to a waiter which has not been answered yet. */
+  /** Those that were given something and have not claimed it yet, and their tokens. */
+  readonly #toClaim = new Set<Waiter>();
   readonly #given = new Set<string>();
-  readonly #toAnswer = new Set<Waiter>();
+  #isClaiming = false;
 
   constructor(parts: HintsParts) {
     this.#parts = parts;
@@ -49,7 +67,7 @@ export class Hints {
     if (!entry?.open) return;
     const pool = poolOfBackend(entry.open.backend);
     crashpoint('hint:before-publish');
-    if (this.#giveToWaiter(pool, token)) return;
+    if (this.#giveToWaiter(pool, token)) return this.#claimSoon();
     if (doorbell && engine.state.consumers.hasListener(pool)) doorbell.publish(hintOf(pool, entry));
   }
 
@@ -93,25 +111,36 @@ export class Hints {
     return { pool, waiting, held };
   }
 
-  /** Resolves to tokens that wait for the pool; to none when the time is over, or `stop` is called. */
-  wait(
-    pool: string,
-    room: number,
-    ms: number,
-  ): { readonly tokens: Promise<readonly string[]>; stop(): void } {
-    const { promise, resolve } = Promise.withResolvers<readonly string[]>();
+  /** Resolves to what was claimed; to undefined when the time is over, or `stop` is called. */
+  wait(order: WaitingClaim): { readonly claimed: Promise<ClaimReply | undefined>; stop(): void } {
+    const { promise, resolve, reject } = Promise.withResolvers<ClaimReply | undefined>();
+    const { pool, waitMs } = order;
     const waiters = this.#waiters.get(pool) ?? new Set<Waiter>();
     this.#waiters.set(pool, waiters);
-    const answer = (tokens: readonly string[]): void => {
+    const leave = (): void => {
       cancel();
       waiters.delete(waiter);
-      if (waiters.size === 0) this.#waiters.delete(pool);
-      resolve(tokens);
+      if (waiters.size === 0 && this.#waiters.get(pool) === waiters) this.#waiters.delete(pool);
     };
-    const waiter: Waiter = { room, tokens: [], answer };
+    const stop = (): void => {
+      // What it was given it has all but claimed.
+      if (waiter.tokens.length > 0) return;
+      leave();
+      resolve(undefined);
+    };
+    const waiter: Waiter = { order, tokens: [], resolve, reject, leave };
     waiters.add(waiter);
-    const cancel = this.#parts.timers.after(ms, () => answer(waiter.tokens));
-    return { tokens: promise, stop: () => answer(waiter.tokens) };
+    const cancel = this.#parts.timers.after(waitMs, stop);
+    return { claimed: promise, stop };
+  }
+
+  /** The claims that have waited for attempts which a turn has recorded. */
+  awaited(changes: readonly Change[]): QueuedEvent[] {
+    if (this.#waiters.size === 0) return [];
+    for (const { kind, id, after } of changes)
+      if (kind === 'attempt' && after?.isPulled && after.state === 'intended')
+        this.#giveToWaiter(poolOfBackend(after.backend), id);
+    return this.#claims();
   }
 
   /** Jobs that come together are spread over all that wait. */
@@ -119,22 +148,37 @@ export class Hints {
     if (this.#given.has(token)) return true;
     const waiters = this.#waiters.get(pool);
     for (const waiter of waiters ?? []) {
-      if (waiter.tokens.length >= waiter.room) continue;
+      if (waiter.tokens.length >= waiter.order.atMost) continue;
       waiter.tokens.push(token);
       this.#given.add(token);
       waiters?.delete(waiter);
       waiters?.add(waiter);
-      if (this.#toAnswer.size === 0) this.#parts.timers.soon(() => this.#answer());
-      this.#toAnswer.add(waiter);
+      this.#toClaim.add(waiter);
       return true;
     }
     return false;
   }
 
-  #answer(): void {
-    for (const { answer, tokens } of this.#toAnswer) answer(tokens);
-    this.#toAnswer.clear();
+  #claimSoon(): void {
+    if (this.#isClaiming) return;
+    this.#isClaiming = true;
+    this.#parts.timers.soon(() => {
+      this.#isClaiming = false;
+      for (const { event, resolve, reject } of this.#claims())
+        this.#parts.loop.ask(event).then(resolve, reject);
+    });
+  }
+
+  /** Those that were given something wait no more, and claim it. */
+  #claims(): QueuedEvent[] {
+    const claims = Array.from(this.#toClaim, ({ order, tokens, resolve, reject, leave }) => {
+      leave();
+      const { consumer, claim, atMost } = order;
+      return { event: { type: 'claim', consumer, claim, atMost, tokens }, resolve, reject };
+    });
+    this.#toClaim.clear();
     this.#given.clear();
+    return claims as QueuedEvent[];
   }
 }
 
