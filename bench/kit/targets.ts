@@ -245,6 +245,13 @@ const TARGETS: readonly Target[] = [
       ),
     ),
   ),
+  withoutBound(
+    'consumers that hear of each job over Redis, submit to start p50 ÷ graphile-worker, 2 a second',
+    ratio(
+      ['pulled seldom: consumers over Redis', 'startP50Ms'],
+      ['pulled seldom: graphile-worker', 'startP50Ms'],
+    ),
+  ),
   atMost(
     'an idle consumer: commands of Redis a second',
     1,

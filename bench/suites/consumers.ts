@@ -1,7 +1,8 @@
 /**
  * Full cycles of jobs that four consumer processes hear of over Redis, or ask for by long poll, on MariaDB, beside the same
  * with functions in the process of the brain, and beside queues with four workers; the time from a submit to the start of its
- * job, at a steady pace; and what a consumer costs that has nothing to do.
+ * job, at a steady pace, and at one so slow that each job is heard of over Redis; and what a consumer costs that has nothing
+ * to do.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +22,10 @@ import { cycles, paced } from '../systems/shapes.ts';
 import type { System } from '../systems/system.ts';
 
 const IN_FLIGHT = 64;
-const SHAPES = ['cycle', 'latency'] as const;
+const SHAPES = ['cycle', 'latency', 'seldom'] as const;
+/** Between two jobs no consumer asks for more any longer: all of them listen. */
+const SELDOM_PER_SEC = 2;
+const SELDOM: readonly Target['kind'][] = ['consumers over Redis', 'graphile-worker'];
 
 type Target =
   | {
@@ -48,6 +52,7 @@ export async function measure({ target, folder, shape, quick }: Args): Promise<V
   const run = {
     cycle: () => cycles(system, folder, { inFlight: IN_FLIGHT, ...windowOf({ quick }) }),
     latency: () => paced(system, folder, { perSec: 100, seconds: quick ? 2 : 8 }),
+    seldom: () => paced(system, folder, { perSec: SELDOM_PER_SEC, seconds: quick ? 2 : 10 }),
   };
   const values = await run[shape]();
   await system.close();
@@ -85,11 +90,13 @@ export const bench: Bench = {
   async run(options) {
     const problem = installPeers('graphile-worker', 'pg-boss', 'bullmq');
     if (problem) return [{ case: 'peers', values: { note: `skipped: ${problem}` } }];
-    await using servers = new AsyncDisposableStack();
     const rows: Row[] = [];
-    for (const shape of SHAPES)
+    for (const shape of SHAPES) {
+      await using servers = new AsyncDisposableStack();
       for (const target of await targetsOf(options.folder, servers))
-        rows.push(await rowOf(options, shape, target));
+        if (shape !== 'seldom' || SELDOM.includes(target.kind))
+          rows.push(await rowOf(options, shape, target));
+    }
     rows.push({ case: 'pulled idle: consumers over Redis', values: await idle(options) });
     return rows;
   },

@@ -18,6 +18,7 @@ that keeps the interpreter's lock for longer than the lease makes the consumer l
 import http.client
 import json
 import logging
+import math
 import os
 import random
 import secrets
@@ -40,6 +41,8 @@ _MAX_BATCH = 200
 _MAX_MESSAGE = 2000
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _LISTEN_MS = 5000
+# Jobs that are over sooner are quick. Who was given such jobs so lately asks for more, and as long.
+_FLOW_MS = 200
 _LEAVE_S = 5.0
 _log = logging.getLogger("orchd.consumer")
 
@@ -183,6 +186,10 @@ class Consumer:
         self._news = threading.Condition(self._lock)
         self._registration, self._is_gone = None, False
         self._claim = self._claimed = 0
+        # The brain did not take the last report: results that are ready may stay here for long.
+        self._is_late = False
+        # When a claim last brought jobs, and how long the job took that ended last.
+        self._given_at, self._took_s = -math.inf, math.inf
         self._held, self._running = {}, set()
         self._stopping, self._ended = threading.Event(), threading.Event()
 
@@ -272,19 +279,27 @@ class Consumer:
 
     def _claim_some(self):
         with self._news:
-            while self._free() <= 0 and not self._is_gone and not self._stopping.is_set():
+            while not (self._may_claim() or self._is_gone or self._stopping.is_set()):
                 self._news.wait()
             room, is_gone = self._free(), self._is_gone
         if is_gone:
             return self._register()
         if self._stopping.is_set():
             return None
-        tokens = self._stream.hear(room) if self._stream else None
-        wait_ms = 0 if tokens is not None else self._wait_ms
+        # While quick jobs keep coming, the brain is asked for them, which takes fewer steps than to listen.
+        is_flowing = max(self._took_s, time.monotonic() - self._given_at) < _FLOW_MS / 1000
+        tokens = self._stream.hear(room) if self._stream and not is_flowing else None
+        wait_ms = 0 if tokens is not None else _FLOW_MS if self._stream and is_flowing else self._wait_ms
         answer = self._ask_for_jobs({"max": room, "wait_ms": wait_ms, **({"tokens": tokens} if tokens else {})})
+        if answer is not None and answer["jobs"]:
+            self._given_at = time.monotonic()
         if answer is not None and answer["drain"]:
             self._pause_or_leave()
         return None
+
+    def _may_claim(self):
+        """Whether a slot is free. Results on their way free the slots of their jobs: one claim for all of them."""
+        return self._free() > 0 and (self._running or not self._held or self._is_late)
 
     def _ask_for_jobs(self, body):
         """The number of a claim is repeated until its answer has arrived, so that no job is lost with an answer."""
@@ -334,6 +349,7 @@ class Consumer:
     # Handlers.
 
     def _run(self, context):
+        began_at = time.monotonic()
         try:
             result = self._outcome(context)
         except BaseException as error:  # pylint: disable=broad-except
@@ -342,6 +358,7 @@ class Consumer:
             result["usage"] = context.usage
         with self._news:
             self._running.discard(context.token)
+            self._took_s = time.monotonic() - began_at
             self._settle(context, result)
 
     def _outcome(self, context):
@@ -395,11 +412,15 @@ class Consumer:
                 if results:
                     self._send_results(results)
                 pauses.reset()
+                self._is_late = False
             except (ConnectionError, ApiError) as error:
                 if isinstance(error, ApiError) and error.code == "CONSUMER_GONE":
                     self._gone(registration)
                     continue
                 self._complain("a report failed", error)
+                with self._news:
+                    self._is_late = True
+                    self._news.notify_all()
                 if self._ended.wait(pauses.next()):
                     return
 

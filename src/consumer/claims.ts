@@ -5,7 +5,7 @@ import type { ClaimAnswer } from '../model/http/consumers.ts';
 import type { Shape } from '../model/http/shape.ts';
 import { type ConsumerApi, isGone } from './api.ts';
 import { Pauses } from './pauses.ts';
-import type { Claimed, Runner } from './runner.ts';
+import type { Runner } from './runner.ts';
 import type { Work } from './work.ts';
 
 /** How much longer than it waits for work a claim may take. */
@@ -18,13 +18,18 @@ export interface ClaimsParts {
   readonly api: ConsumerApi;
   readonly work: Work;
   readonly runner: Runner;
-  readonly waitMs: number;
   readonly path: (rest: string) => string;
   readonly onGone: () => void;
   readonly onProblem: (message: string) => void;
 }
 
-type Answer = Shape<typeof ClaimAnswer>;
+export type Answer = Shape<typeof ClaimAnswer>;
+
+/** What to claim: these tokens, or any jobs where there are none; and how long to wait for some. */
+export interface Wanted {
+  readonly waitMs: number;
+  readonly tokens?: readonly string[];
+}
 
 export class Claims {
   readonly #parts: ClaimsParts;
@@ -44,14 +49,10 @@ export class Claims {
   }
 
   /**
-   * Takes up to `room` jobs: those that it has `heard` of, or any where these are none; without `heard` it waits for some.
-   * The number of a claim is repeated until its answer has arrived, so that no job is lost with an answer. Undefined where the consumer was forgotten meanwhile, or the brain does not answer while it is to stop.
+   * Takes up to `room` jobs. The number of a claim is repeated until its answer has arrived, so that no job is lost with an
+   * answer. Undefined where the consumer was forgotten meanwhile, or the brain does not answer while it is to stop.
    */
-  async take(
-    room: number,
-    stop: AbortSignal,
-    heard?: readonly string[],
-  ): Promise<{ jobs: readonly Claimed[]; drain: boolean } | undefined> {
+  async take(room: number, stop: AbortSignal, wanted: Wanted): Promise<Answer | undefined> {
     const { env, work, runner, onGone, onProblem } = this.#parts;
     const { registration } = work;
     const pauses = new Pauses(env.random);
@@ -59,7 +60,7 @@ export class Claims {
     await runner.claiming?.(this.#number);
     while (work.registration === registration) {
       try {
-        const answer = await this.#ask(room, stop.aborted, heard);
+        const answer = await this.#ask(room, stop.aborted, wanted);
         if (work.registration !== registration) return undefined;
         work.claimed = this.#number;
         return answer;
@@ -77,13 +78,13 @@ export class Claims {
     return undefined;
   }
 
-  #ask(room: number, isLast: boolean, heard: readonly string[] | undefined): Promise<Answer> {
-    const { api, path, waitMs } = this.#parts;
+  #ask(room: number, isLast: boolean, { waitMs, tokens = [] }: Wanted): Promise<Answer> {
+    const { api, path } = this.#parts;
     this.#cut = new AbortController();
-    const wait = isLast || heard ? 0 : waitMs;
-    const tokens = heard && heard.length > 0 && !isLast ? { tokens: heard } : {};
+    const wait = isLast ? 0 : waitMs;
+    const only = tokens.length > 0 && !isLast ? { tokens } : {};
     return api.call('POST', path('/claim'), {
-      body: { claim: this.#number, max: isLast ? 1 : room, wait_ms: wait, ...tokens },
+      body: { claim: this.#number, max: isLast ? 1 : room, wait_ms: wait, ...only },
       timeoutMs: wait + SLACK_MS,
       signal: this.#cut.signal,
     });

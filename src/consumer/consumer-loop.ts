@@ -11,7 +11,7 @@ import { Service } from '../kit/service.ts';
 import { within } from '../kit/within.ts';
 import type { ConsumerBody, ConsumerRegistered } from '../model/http/consumers.ts';
 import { type ApiAddress, ConsumerApi, ConsumerError, isFinal } from './api.ts';
-import { Claims } from './claims.ts';
+import { type Answer, Claims, type Wanted } from './claims.ts';
 import { Heartbeats } from './heartbeats.ts';
 import type { Ended, HeldJob } from './held-job.ts';
 import { News } from './news.ts';
@@ -24,6 +24,8 @@ import { Work } from './work.ts';
 const ID_BYTES = 16;
 /** How long ended jobs, and the farewell, may take at a stop. */
 const LEAVE_MS = 5000;
+/** Jobs that are over sooner are quick. A consumer of quick jobs that was given some so lately asks for more, and as long. */
+const FLOW_MS = 200;
 
 export interface ConsumerLoopOptions {
   readonly env: Pick<Env, 'timers' | 'random' | 'clock'>;
@@ -51,11 +53,15 @@ export class ConsumerLoop extends Service {
   #claiming: Promise<void> = Promise.resolve();
   #reporting: Promise<void> = Promise.resolve();
   #isTelling = false;
+  /** When a claim last brought jobs. */
+  #givenAt = Number.NEGATIVE_INFINITY;
+  /** How long the job took that ended last. */
+  #tookMs = Number.POSITIVE_INFINITY;
 
   constructor(options: ConsumerLoopOptions) {
     super();
     this.#options = options;
-    const { env, address, runner, waitMs, resumed, onProblem } = options;
+    const { env, address, runner, resumed, onProblem } = options;
     this.#api = new ConsumerApi(address, env.timers);
     this.#heartbeats = new Heartbeats(address, {
       onAnswer: (answer) => {
@@ -74,10 +80,7 @@ export class ConsumerLoop extends Service {
       path: (rest: string) => this.#path(rest),
       onProblem,
     };
-    this.#claims = new Claims(
-      { ...parts, runner, waitMs, onGone: () => this.#forget() },
-      resumed?.claim ?? 0,
-    );
+    this.#claims = new Claims({ ...parts, runner, onGone: () => this.#forget() }, resumed?.claim ?? 0);
     this.#reports = new Reports({
       ...parts,
       onGone: () => this.#forget(),
@@ -181,9 +184,7 @@ export class ConsumerLoop extends Service {
         this.#tell();
         continue;
       }
-      const heard = await this.#stream?.hear(work.free(declared.slots), work.registration);
-      if (!work.registration) continue;
-      const answer = await this.#claims.take(work.free(declared.slots), stop, heard);
+      const answer = await this.#claim();
       if (!answer) continue;
       await this.#begin(answer.jobs);
       if (!answer.drain) continue;
@@ -191,6 +192,39 @@ export class ConsumerLoop extends Service {
       this.#heartbeats.now();
       await pause(env.timers, work.registration?.heartbeat_ms ?? 0, stop);
     }
+  }
+
+  /** Results on their way free the slots of their jobs: one claim for all of them. */
+  get #mayClaim(): boolean {
+    const { running, isIdle, isReportLate } = this.#work;
+    return running.size > 0 || isIdle || isReportLate;
+  }
+
+  async #claim(): Promise<Answer | undefined> {
+    const { declared, env } = this.#options;
+    const work = this.#work;
+    const stop = this.stopSignal;
+    await work.news.until(() => this.#mayClaim || stop.aborted);
+    const wanted = await this.#wanted();
+    if (stop.aborted || !work.registration) return undefined;
+    const answer = await this.#claims.take(work.free(declared.slots), stop, wanted);
+    if (answer && answer.jobs.length > 0) this.#givenAt = env.clock.monotonic();
+    return answer;
+  }
+
+  /**
+   * While quick jobs keep coming, the brain is asked for them, also where there is a Redis: it answers in the commit that
+   * records an attempt, and no entry is written, read, claimed and deleted. With long jobs a consumer listens, so that of
+   * those that listen each is woken in turn.
+   */
+  async #wanted(): Promise<Wanted> {
+    const { declared, waitMs, env } = this.#options;
+    const work = this.#work;
+    if (!this.#stream || !work.registration) return { waitMs };
+    const isFlowing = this.#tookMs < FLOW_MS && env.clock.monotonic() - this.#givenAt < FLOW_MS;
+    if (isFlowing) return { waitMs: FLOW_MS };
+    const tokens = await this.#stream.hear(work.free(declared.slots), work.registration);
+    return tokens ? { waitMs: 0, tokens } : { waitMs };
   }
 
   /** Begins the jobs of a claim, after the heartbeats know of them: a handler may block the loop. */
@@ -218,6 +252,8 @@ export class ConsumerLoop extends Service {
   }
 
   #run(held: HeldJob, ended: Promise<Ended>): void {
+    const { clock } = this.#options.env;
+    const since = clock.monotonic();
     this.#work.running.add(held.token);
     void ended
       .catch((error: unknown) => {
@@ -226,6 +262,7 @@ export class ConsumerLoop extends Service {
       })
       .then((result) => {
         this.#work.running.delete(held.token);
+        this.#tookMs = clock.monotonic() - since;
         this.#end(held, result);
       });
   }

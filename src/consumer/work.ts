@@ -11,6 +11,8 @@ export class Work {
   registration: ConsumerRegistered | undefined;
   /** The number of the last claim whose answer has arrived. */
   claimed = 0;
+  /** The brain did not take the last report: results that are ready may stay here for long. */
+  isReportLate = false;
 
   constructor(news: News) {
     this.news = news;

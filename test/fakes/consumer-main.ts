@@ -14,6 +14,7 @@ function note(word: string, { job }: JobContext): void {
 
 async function handle(told: Told, context: JobContext): Promise<unknown> {
   note('began', context);
+  if ('lasts' in told) await setTimeout(told.lasts);
   if (told.do === 'note') note('ended', context);
   else if (told.do === 'block') {
     const end = performance.now() + told.ms;

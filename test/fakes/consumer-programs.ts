@@ -5,12 +5,21 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Ends } from '../flow/server-process.ts';
 
-/** What the jobs of these consumers are told to do. */
+/**
+ * What the jobs of these consumers are told to do. `lasts`: milliseconds. A consumer listens on Redis where its jobs last
+ * 200 or more; of quick ones it asks the brain for more.
+ */
 export type Told =
-  | { readonly do: 'note' | 'fail' }
+  | { readonly do: 'note'; readonly lasts?: number }
+  | { readonly do: 'fail' }
   | { readonly do: 'block'; readonly ms: number }
   | { readonly do: 'die'; readonly unless: string }
-  | { readonly do: 'say'; readonly words: readonly string[]; readonly until?: string }
+  | {
+      readonly do: 'say';
+      readonly words: readonly string[];
+      readonly until?: string;
+      readonly lasts?: number;
+    }
   | { readonly do: 'large'; readonly chars: number }
   | { readonly do: 'hold'; readonly until: string };
 

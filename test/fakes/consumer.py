@@ -25,6 +25,7 @@ def note(word, context):
 def handle(payload, context):
     note("began", context)
     what = payload["do"]
+    time.sleep(payload.get("lasts", 0) / 1000)
     if what == "note":
         note("ended", context)
     elif what == "block":

@@ -7,6 +7,9 @@ import { type OwnRedis, testRedis } from '../fakes/redis-kit.ts';
 import { aMoment, ConsumerSite, EACH } from './consumer-kit.ts';
 import { serve, testFolder } from './server-process.ts';
 
+/** Of quicker jobs a consumer asks the brain for more. */
+const LONG_MS = 250;
+
 for (const language of EACH) {
   test(`${language}: jobs are heard of over Redis, and none is lost or run twice when it is emptied and killed`, async (t) => {
     if (language === 'Python') await needPython('python3-redis', 'redis');
@@ -20,7 +23,7 @@ for (const language of EACH) {
     const ids = Array.from({ length: 90 }, (_, n) => `job${n}`);
     const disturbances = [() => redis.call('FLUSHALL'), () => redis.kill(), () => redis.start('empty')];
     for (const [n, id] of ids.entries()) {
-      await site.submit(id, { do: 'note' });
+      await site.submit(id, { do: 'note', lasts: LONG_MS });
       if (n % 25 !== 24) continue;
       await site.ended(id);
       await disturbances.shift()?.();
@@ -39,7 +42,7 @@ async function untilHeard(site: ConsumerSite, redis: OwnRedis, name: string): Pr
   for (;;) {
     const id = `${name}${ids.length}`;
     ids.push(id);
-    await site.submit(id, { do: 'note' });
+    await site.submit(id, { do: 'note', lasts: LONG_MS });
     await site.ended(id);
     // Redis lists those that have been given an entry, and the brain, which clears up.
     const seen = await redis.call('XINFO', 'CONSUMERS', key, group).catch(() => []);

@@ -99,6 +99,21 @@ function promises(where: Deployment, language: Language): void {
     assert.equal(consumer.child.exitCode, null);
   });
 
+  test(`[NEWS-14] ${language} on ${where}: a result that the brain does not take keeps no other slot from work`, async (t) => {
+    const { site, brain } = await deployed(t, where);
+    let takesResults = false;
+    const url = await proxyTo(t, brain.url, ({ url = '' }) =>
+      !takesResults && url.endsWith('/results') ? 'no results now' : undefined,
+    );
+    const consumer = site.start(language, { url, slots: 2, leaseTtlMs: 60_000 });
+    for (const id of ['first', 'second']) {
+      await site.submit(id, { do: 'note' });
+      await within(consumer.saw(new RegExp(`ended ${id}`)));
+    }
+    takesResults = true;
+    for (const id of ['first', 'second']) assert.equal((await site.ended(id)).state, 'succeeded');
+  });
+
   test(`[NEWS-14] ${language} on ${where}: a job that is cancelled is stopped, and one that runs is finished at SIGTERM`, async (t) => {
     const { site } = await deployed(t, where);
     const consumer = site.start(language, { slots: 2, leaseTtlMs: 1500 });
