@@ -174,6 +174,7 @@ onStores(
       ['x'],
     );
     await site.call('POST', '/v2/tasks/x/redrive');
+    assert.notEqual((await site.job('x')).state, 'dead');
     await hears('keeper', 'x:3');
     assert.deepEqual(await keeper.claim('x:3'), ['x:3']);
     await keeper.report('x:3');

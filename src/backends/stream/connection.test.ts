@@ -47,6 +47,16 @@ test('an eviction policy that drops keys is said at start and until it is change
   assert.deepEqual((await problemsAt(t, { url: redis.url })).problems, []);
 });
 
+test('keys that should be streams and are not are named', async (t) => {
+  const redis = await testRedis(t);
+  await redis.call('SET', 'stream:orchestrator:control', 'x');
+  await redis.call('RPUSH', 'stream:orchestrator:dlq', 'x');
+  const { problems } = await problemsAt(t, { url: redis.url });
+  assert.deepEqual(problems, [
+    'in Redis, stream:orchestrator:control, stream:orchestrator:dlq should be a stream and is of another type: delete it',
+  ]);
+});
+
 test('a replica is said to be read-only, and nothing is thrown', async (t) => {
   const master = await testRedis(t);
   const replica = await testRedis(t, { args: ['--replicaof', '127.0.0.1', String(master.port)] });

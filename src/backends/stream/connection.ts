@@ -189,7 +189,11 @@ export class RedisConnection extends Service {
   #replaceProblems(found: readonly Problem[]): void {
     const kinds = new Set(found.map(({ kind }) => kind));
     for (const kind of this.#problems.keys()) if (!kinds.has(kind)) this.#problems.delete(kind);
-    for (const problem of found) this.#note(problem);
+    for (const problem of found) {
+      this.#note(problem);
+      // A refused command says less than a look at the server.
+      this.#problems.set(problem.kind, problem);
+    }
   }
 }
 

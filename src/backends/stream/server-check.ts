@@ -20,7 +20,7 @@ const PROBES: readonly (readonly string[])[] = [
   ['XADD', DLQ, '0-0', 'probe', '1'],
   ['XADD', PRELOADS.key, '0-0', 'probe', '1'],
   ['XDEL', key, '0-1'],
-  ['XLEN', key],
+  ...[key, PRELOADS.key, INGEST.key, CONTROL.key, DLQ].map((each) => ['XLEN', each]),
   ['XRANGE', key, '0-1', '0-1'],
   ['XACK', key, NOBODY, '0-1'],
   ['XGROUP', 'CREATE', key, group, 'no-id', 'MKSTREAM'],
@@ -35,18 +35,28 @@ const PROBES: readonly (readonly string[])[] = [
 
 export async function problemsOf(pipeline: Pipeline): Promise<Problem[]> {
   const [info, ...probed] = await pipeline([['INFO'], ...PROBES]);
-  const missing = probed.flatMap((reply, at) => (codeOf(reply) === 'NOPERM' ? [rightOf(PROBES[at]!)] : []));
+  const refused = (code: string): readonly (readonly string[])[] =>
+    PROBES.filter((_, at) => codeOf(probed[at]) === code);
+  const missing = new Set(refused('NOPERM').map(rightOf));
+  const wrong = new Set(refused('WRONGTYPE').map(keyIn));
   return [
-    ...(missing.length > 0
-      ? [{ kind: 'NOPERM', text: `the user of Redis lacks rights: ${[...new Set(missing)].join(', ')}` }]
+    ...(missing.size > 0
+      ? [{ kind: 'NOPERM', text: `the user of Redis lacks rights: ${[...missing].join(', ')}` }]
       : []),
+    ...(wrong.size > 0 ? [{ kind: 'WRONGTYPE', text: notStreams([...wrong].join(', ')) }] : []),
     ...(typeof info === 'string' ? problemsIn(info) : []),
   ];
 }
 
+const keyIn = (probe: readonly string[]): string | undefined =>
+  probe.find((word) => word.startsWith('stream:'));
+
+const notStreams = (keys: string): string =>
+  `in Redis, ${keys} should be a stream and is of another type: delete it`;
+
 /** Such as "XADD on stream:orchestrator:dlq". */
 function rightOf(probe: readonly string[]): string {
-  const place = probe.find((word) => word.startsWith('stream:'));
+  const place = keyIn(probe);
   return place === undefined ? probe.join(' ') : `${probe[0]} on ${place}`;
 }
 
@@ -91,9 +101,6 @@ const TOLD: Readonly<Record<string, () => Problem>> = {
   NOPERM: () => ({ kind: 'NOPERM', text: 'the user of Redis lacks rights' }),
   NOAUTH: () => ({ kind: 'NOAUTH', text: 'Redis wants a password: set redis.password' }),
   WRONGPASS: () => ({ kind: 'WRONGPASS', text: 'Redis refuses the user or the password' }),
-  WRONGTYPE: () => ({
-    kind: 'WRONGTYPE',
-    text: 'a key of Redis that should be a stream is something else: delete it',
-  }),
+  WRONGTYPE: () => ({ kind: 'WRONGTYPE', text: notStreams('a key') }),
   MISCONF: () => ({ kind: 'MISCONF', text: 'Redis cannot write its data to disk and refuses changes' }),
 };
