@@ -150,8 +150,7 @@ export class Orchestrator extends Service {
     const executing = { ...acting, outcomes, onEvent, holderLostMs: settings.holderLostMs };
     this.#pulled = new PulledWork({ ...executing, doorbell: parts.doorbell, mayAct });
     this.consumers = this.#pulled.consumers;
-    const publish = (token: string): void => this.#pulled.hints.publish(token);
-    this.#effects = new Effects({ ...executing, publish });
+    this.#effects = new Effects({ ...executing, publish: (token) => this.#pulled.hints.publish(token) });
     this.#erasures = new Erasures({ ...acting, following: this.#following, effects: this.#effects });
     this.#waitStates = new WaitStates({ ...shared, logger });
     const commands = commandsOf({ ...shared, reads: this.reads, mayAct, erasures: this.#erasures });
