@@ -186,11 +186,10 @@ class Consumer:
         self._news = threading.Condition(self._lock)
         self._registration, self._is_gone = None, False
         self._claim = self._claimed = 0
-        # The brain did not take the last report: results that are ready may stay here for long.
-        self._is_late = False
         # When a claim last brought jobs, and how long the job took that ended last.
         self._given_at, self._took_s = -math.inf, math.inf
-        self._held, self._running = {}, set()
+        # The handlers that have not ended, and when they began, the oldest first.
+        self._held, self._running = {}, {}
         self._stopping, self._ended = threading.Event(), threading.Event()
 
     def stop(self):
@@ -275,19 +274,19 @@ class Consumer:
     # Claims.
 
     def _free(self):
-        return self._slots - len(set(self._held) | self._running)
+        return self._slots - len(set(self._held) | set(self._running))
 
     def _claim_some(self):
         with self._news:
-            while not (self._may_claim() or self._is_gone or self._stopping.is_set()):
-                self._news.wait()
-            room, is_gone = self._free(), self._is_gone
+            self._wait_while(lambda: self._free() <= 0)
+            # Results on their way free the slots of their jobs: one claim for all of them. A brain may take long to answer.
+            self._wait_while(lambda: self._held and not self._running, _FLOW_MS / 1000)
+            room, is_gone, is_flowing = self._free(), self._is_gone, self._is_flowing()
         if is_gone:
             return self._register()
         if self._stopping.is_set():
             return None
         # While quick jobs keep coming, the brain is asked for them, which takes fewer steps than to listen.
-        is_flowing = max(self._took_s, time.monotonic() - self._given_at) < _FLOW_MS / 1000
         tokens = self._stream.hear(room) if self._stream and not is_flowing else None
         wait_ms = 0 if tokens is not None else _FLOW_MS if self._stream and is_flowing else self._wait_ms
         answer = self._ask_for_jobs({"max": room, "wait_ms": wait_ms, **({"tokens": tokens} if tokens else {})})
@@ -297,9 +296,14 @@ class Consumer:
             self._pause_or_leave()
         return None
 
-    def _may_claim(self):
-        """Whether a slot is free. Results on their way free the slots of their jobs: one claim for all of them."""
-        return self._free() > 0 and (self._running or not self._held or self._is_late)
+    def _wait_while(self, holds, for_s=None):
+        self._news.wait_for(lambda: self._is_gone or self._stopping.is_set() or not holds(), for_s)
+
+    def _is_flowing(self):
+        """Jobs keep coming, and none of them takes long."""
+        now = time.monotonic()
+        oldest = next(iter(self._running.values()), now)
+        return max(now - self._given_at, now - oldest, self._took_s) < _FLOW_MS / 1000
 
     def _ask_for_jobs(self, body):
         """The number of a claim is repeated until its answer has arrived, so that no job is lost with an answer."""
@@ -335,7 +339,7 @@ class Consumer:
         if self._stopping.is_set():
             self._settle(context, {"returned": True})
             return
-        self._running.add(context.token)
+        self._running[context.token] = time.monotonic()
         threading.Thread(target=self._run, args=(context,), daemon=True).start()
 
     def _pause_or_leave(self):
@@ -349,7 +353,6 @@ class Consumer:
     # Handlers.
 
     def _run(self, context):
-        began_at = time.monotonic()
         try:
             result = self._outcome(context)
         except BaseException as error:  # pylint: disable=broad-except
@@ -357,8 +360,7 @@ class Consumer:
         if context.usage is not None and "returned" not in result:
             result["usage"] = context.usage
         with self._news:
-            self._running.discard(context.token)
-            self._took_s = time.monotonic() - began_at
+            self._took_s = time.monotonic() - self._running.pop(context.token)
             self._settle(context, result)
 
     def _outcome(self, context):
@@ -412,15 +414,11 @@ class Consumer:
                 if results:
                     self._send_results(results)
                 pauses.reset()
-                self._is_late = False
             except (ConnectionError, ApiError) as error:
                 if isinstance(error, ApiError) and error.code == "CONSUMER_GONE":
                     self._gone(registration)
                     continue
                 self._complain("a report failed", error)
-                with self._news:
-                    self._is_late = True
-                    self._news.notify_all()
                 if self._ended.wait(pauses.next()):
                     return
 
@@ -436,7 +434,7 @@ class Consumer:
             # An event that is refused would be refused again.
             _log.warning("events were refused: %s", error)
             lost = []
-        with self._lock:
+        with self._news:
             for event in events:
                 context = self._held.get(event["token"])
                 if context:
@@ -444,6 +442,7 @@ class Consumer:
             for token in lost:
                 if token in self._held:
                     self._lose(self._held[token])
+            self._news.notify_all()
 
     def _send_results(self, results):
         try:

@@ -194,17 +194,11 @@ export class ConsumerLoop extends Service {
     }
   }
 
-  /** Results on their way free the slots of their jobs: one claim for all of them. */
-  get #mayClaim(): boolean {
-    const { running, isIdle, isReportLate } = this.#work;
-    return running.size > 0 || isIdle || isReportLate;
-  }
-
   async #claim(): Promise<Answer | undefined> {
     const { declared, env } = this.#options;
     const work = this.#work;
     const stop = this.stopSignal;
-    await work.news.until(() => this.#mayClaim || stop.aborted);
+    await this.#awaitReports();
     const wanted = await this.#wanted();
     if (stop.aborted || !work.registration) return undefined;
     const answer = await this.#claims.take(work.free(declared.slots), stop, wanted);
@@ -218,13 +212,27 @@ export class ConsumerLoop extends Service {
    * those that listen each is woken in turn.
    */
   async #wanted(): Promise<Wanted> {
-    const { declared, waitMs, env } = this.#options;
+    const { declared, waitMs } = this.#options;
     const work = this.#work;
     if (!this.#stream || !work.registration) return { waitMs };
-    const isFlowing = this.#tookMs < FLOW_MS && env.clock.monotonic() - this.#givenAt < FLOW_MS;
-    if (isFlowing) return { waitMs: FLOW_MS };
+    if (this.#isFlowing()) return { waitMs: FLOW_MS };
     const tokens = await this.#stream.hear(work.free(declared.slots), work.registration);
     return tokens ? { waitMs: 0, tokens } : { waitMs };
+  }
+
+  /** Results on their way free the slots of their jobs: one claim for all of them. A brain may take long to answer them. */
+  async #awaitReports(): Promise<void> {
+    const { isIdle, running, news } = this.#work;
+    if (isIdle || running.size > 0) return;
+    const isOver = (): boolean => this.#work.isIdle || running.size > 0 || this.stopSignal.aborted;
+    await within(this.#options.env.timers, FLOW_MS, news.until(isOver), undefined);
+  }
+
+  /** Jobs keep coming, and none of them takes long. */
+  #isFlowing(): boolean {
+    const now = this.#options.env.clock.monotonic();
+    const [oldest = now] = this.#work.running.values();
+    return [now - this.#givenAt, now - oldest, this.#tookMs].every((ms) => ms < FLOW_MS);
   }
 
   /** Begins the jobs of a claim, after the heartbeats know of them: a handler may block the loop. */
@@ -254,7 +262,7 @@ export class ConsumerLoop extends Service {
   #run(held: HeldJob, ended: Promise<Ended>): void {
     const { clock } = this.#options.env;
     const since = clock.monotonic();
-    this.#work.running.add(held.token);
+    this.#work.running.set(held.token, since);
     void ended
       .catch((error: unknown) => {
         const message = error instanceof Error ? error.message : String(error);

@@ -41,15 +41,12 @@ export class Reports {
       try {
         await this.#report();
         pauses.reset();
-        work.isReportLate = false;
       } catch (error) {
         if (isGone(error)) {
           if (work.registration === registration) this.#parts.onGone(error);
           continue;
         }
         onProblem(`a report failed: ${error instanceof Error ? error.message : error}`);
-        work.isReportLate = true;
-        work.news.tell();
         await pause(env.timers, pauses.next(), signal);
       }
     }

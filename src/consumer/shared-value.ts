@@ -7,7 +7,7 @@ const LENGTH = 1;
 const HEADER_BYTES = 8;
 const FIRST_BYTES = 64 * 1024;
 /** Address space alone: memory is used as far as it was written. */
-const MAX_BYTES = 2 ** 30;
+const MAX_BYTES = 16 * 2 ** 20;
 
 export class SharedValue<T> {
   readonly memory: SharedArrayBuffer;

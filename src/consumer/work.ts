@@ -5,21 +5,19 @@ import type { News } from './news.ts';
 
 export class Work {
   readonly held = new Map<string, HeldJob>();
-  /** Tokens of handlers that have not ended; also those of jobs that were lost. */
-  readonly running = new Set<string>();
+  /** Handlers that have not ended, also of jobs that were lost: their tokens, and when they began, the oldest first. */
+  readonly running = new Map<string, number>();
   readonly news: News;
   registration: ConsumerRegistered | undefined;
   /** The number of the last claim whose answer has arrived. */
   claimed = 0;
-  /** The brain did not take the last report: results that are ready may stay here for long. */
-  isReportLate = false;
 
   constructor(news: News) {
     this.news = news;
   }
 
   free(slots: number): number {
-    return slots - new Set([...this.held.keys(), ...this.running]).size;
+    return slots - new Set([...this.held.keys(), ...this.running.keys()]).size;
   }
 
   get isIdle(): boolean {

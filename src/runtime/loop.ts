@@ -3,7 +3,7 @@
  * no effect before they are durable.
  *
  * L1  One turn takes waiting events, in the order in which they came and up to a limit of work, steps through them and
- *     appends all changes as one unit.
+ *     appends all changes as one unit. Claims that have waited for what these events record are part of it, too.
  * L2  A reply or an effect of a step waits until everything applied up to that step is durable.
  * L3  Executor reports and operator commands are handled before new submits. Both have a limit of their own in each
  *     turn: neither of them starves the other.

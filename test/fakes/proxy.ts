@@ -5,15 +5,17 @@ import type { TestContext } from 'node:test';
 
 /**
  * `refuses`: the message with which a request is refused; undefined where it is passed on. `loses`: whether the answer to
- * a request that was passed on is lost. Returns the address.
+ * a request that was passed on is lost. `until`: when a request is passed on. Returns the address.
  */
 export async function proxyTo(
   t: Pick<TestContext, 'after'>,
   url: string,
   refuses: (request: IncomingMessage) => string | undefined,
   loses: (request: IncomingMessage) => boolean = () => false,
+  until: (request: IncomingMessage) => Promise<void> | undefined = () => undefined,
 ): Promise<string> {
-  const server = createServer((request, response) => {
+  const server = createServer(async (request, response) => {
+    await until(request);
     const message = refuses(request);
     if (message !== undefined) {
       const error = { code: 'INTERNAL', message, retriable: false };

@@ -1,7 +1,7 @@
 /** Consumers in each language with a client that hear of their jobs over a real Redis, which fails meanwhile. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { begun } from '../fakes/consumer-programs.ts';
+import { type TestContext, test } from 'node:test';
+import { begun, type Language } from '../fakes/consumer-programs.ts';
 import { needPython } from '../fakes/debian.ts';
 import { type OwnRedis, testRedis } from '../fakes/redis-kit.ts';
 import { aMoment, ConsumerSite, EACH } from './consumer-kit.ts';
@@ -12,12 +12,7 @@ const LONG_MS = 250;
 
 for (const language of EACH) {
   test(`${language}: jobs are heard of over Redis, and none is lost or run twice when it is emptied and killed`, async (t) => {
-    if (language === 'Python') await needPython('python3-redis', 'redis');
-    const redis = await testRedis(t);
-    const folder = testFolder(t);
-    const config = { redis: { url: redis.url, claim_idle_ms: 500 } };
-    const brain = await serve(t, { data: `${folder}/data`, config });
-    const site = new ConsumerSite(t, brain.url, folder);
+    const { site, redis } = await siteOnRedis(t, language);
     const consumer = site.start(language, { redisUrl: redis.url, leaseTtlMs: 120_000 });
     const early = await untilHeard(site, redis, 'early');
     const ids = Array.from({ length: 90 }, (_, n) => `job${n}`);
@@ -35,8 +30,53 @@ for (const language of EACH) {
   });
 }
 
-/** Submits jobs until the consumer has heard of one over Redis. */
-async function untilHeard(site: ConsumerSite, redis: OwnRedis, name: string): Promise<string[]> {
+for (const language of EACH) {
+  test(`${language}: while quick jobs keep coming, nothing is written to Redis`, async (t) => {
+    const { site, redis } = await siteOnRedis(t, language);
+    site.start(language, { redisUrl: redis.url });
+    await untilHeard(site, redis, 'early');
+    const written = async (): Promise<number> =>
+      Number(/cmdstat_xadd:calls=(\d+)/.exec(String(await redis.call('INFO', 'commandstats')))?.[1]);
+    const before = await written();
+    const ids = Array.from({ length: 40 }, (_, n) => `quick${n}`);
+    for (const id of ids) {
+      await site.submit(id, { do: 'note' });
+      await site.ended(id);
+    }
+    // The first one is heard of, and so is one that comes after a pause of the machine.
+    const count = (await written()) - before;
+    assert.ok(count < ids.length / 2, `${count} entries for ${ids.length} jobs`);
+  });
+
+  test(`${language}: long jobs after a quick one are shared by consumers that listen`, async (t) => {
+    const { site, redis } = await siteOnRedis(t, language);
+    for (let n = 0; n < 2; n++) site.start(language, { redisUrl: redis.url, slots: 16 });
+    while ((await site.consumers()).length < 2) await aMoment();
+    await untilHeard(site, redis, 'early', 2);
+    await site.submit('quick', { do: 'note' });
+    await site.ended('quick');
+    const ids = Array.from({ length: 12 }, (_, n) => `long${n}`);
+    for (const id of ids) {
+      await site.submit(id, { do: 'note', lasts: 3000 });
+      await aMoment();
+    }
+    const workers = new Set<unknown>();
+    for (const id of ids) workers.add((await site.ended(id)).result);
+    assert.equal(new Set([...workers].map((result) => JSON.stringify(result))).size, 2, 'both have worked');
+  });
+}
+
+async function siteOnRedis(t: TestContext, language: Language) {
+  if (language === 'Python') await needPython('python3-redis', 'redis');
+  const redis = await testRedis(t);
+  const folder = testFolder(t);
+  const config = { redis: { url: redis.url, claim_idle_ms: 500 } };
+  const brain = await serve(t, { data: `${folder}/data`, config });
+  return { redis, site: new ConsumerSite(t, brain.url, folder) };
+}
+
+/** Submits jobs until so many consumers have heard of one over Redis. */
+async function untilHeard(site: ConsumerSite, redis: OwnRedis, name: string, count = 1): Promise<string[]> {
   const [key, group] = ['stream:orchestrator:inference_jobs:p', 'cg:inference:p'];
   const ids: string[] = [];
   for (;;) {
@@ -46,7 +86,8 @@ async function untilHeard(site: ConsumerSite, redis: OwnRedis, name: string): Pr
     await site.ended(id);
     // Redis lists those that have been given an entry, and the brain, which clears up.
     const seen = await redis.call('XINFO', 'CONSUMERS', key, group).catch(() => []);
-    if (JSON.stringify(seen).match(/"name","(?!orchd")/)) return ids;
+    const others = JSON.stringify(seen).match(/"name","(?!orchd")/g) ?? [];
+    if (others.length >= count) return ids;
     await aMoment();
   }
 }

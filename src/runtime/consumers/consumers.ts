@@ -93,13 +93,14 @@ export class Consumers extends Commands {
 
   /** The answer as JSON text. `onDisconnect`: the caller is gone, and takes nothing any more. */
   async claim(consumer: string, body: ClaimBody, onDisconnect: (run: () => void) => void): Promise<string> {
+    const since = this.engine.state.seq;
     const first = await this.#claim(consumer, body, body.tokens);
     const isOver = first.attempts.length > 0 || first.isDraining || body.tokens || !body.wait_ms;
     if (isOver) return this.#claimAnswer(consumer, first.attempts, first.isDraining);
     if (first.lacksDevice) return this.#claimLater(consumer, body);
     const { claim, max: atMost, wait_ms: waitMs = 0 } = body;
     const { pool } = this.#known(consumer);
-    const waiting = this.#parts.hints.wait({ pool, consumer, claim, atMost, waitMs });
+    const waiting = this.#parts.hints.wait({ pool, consumer, claim, atMost, waitMs, since });
     onDisconnect(() => waiting.stop());
     const claimed = (await waiting.claimed) ?? first;
     if (claimed instanceof OrchdError) throw claimed;

@@ -1,23 +1,25 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EngineKit, SUCCESS } from '../../../test/fakes/engine-kit.ts';
-import { runtimeSettings } from '../../app/settings.ts';
-import { loadConfig } from '../../config/load.ts';
+import { EngineKit, SUCCESS, submission } from '../../../test/fakes/engine-kit.ts';
+import type { EngineEvent } from '../../core/engine/areas.ts';
+import type { Step } from '../../core/engine/engine.ts';
 import type { Doorbell, PoolHints } from '../../core/ports/doorbell.ts';
 import { realEnv } from '../../kit/env/real.ts';
-import type { Change } from '../../model/records.ts';
-import { MemoryStore } from '../../stores/memory/memory.ts';
-import { Orchestrator } from '../orchestrator.ts';
 import { Hints } from './hints.ts';
 
-/** An engine with a consumer that listens, a doorbell that notes what it is told, and a store that commits when told to. */
-function setUp() {
+const NEVER = new Promise<never>(() => undefined);
+const LONG_MS = 60_000;
+
+/** An engine with consumers that listen, a doorbell that notes what it is told, and a store that commits when told to. */
+function setUp(...names: readonly string[]) {
   const kit = new EngineKit();
-  const declared = {
-    ...{ pool: 'p', name: 'ann', token: 'ann', slots: 2, types: ['t'], models: undefined, labels: {} },
-    ...{ paid: false, listens: 'redis' as const, ttlMs: 15_000 },
-  };
-  kit.step({ type: 'consumer', declared });
+  for (const name of ['ann', ...names]) {
+    const declared = {
+      ...{ pool: 'p', name, token: name, slots: 2, types: ['t'], models: undefined, labels: {} },
+      ...{ paid: false, listens: 'redis' as const, ttlMs: 15_000 },
+    };
+    kit.step({ type: 'consumer', declared });
+  }
   const sweeps: (readonly PoolHints[])[] = [];
   const doorbell: Doorbell = {
     placeOf: () => ({ key: 'k', group: 'g' }),
@@ -27,12 +29,16 @@ function setUp() {
   };
   const commit = Promise.withResolvers<void>();
   const { timers } = realEnv();
-  const hints = new Hints({
-    engine: kit.engine,
-    timers,
-    loop: { durable: () => commit.promise, ask: () => Promise.reject(new Error('nothing waits')) },
-    doorbell,
-  });
+  const asked: EngineEvent[] = [];
+  const loop = {
+    durable: () => commit.promise,
+    failed: NEVER,
+    ask: (event: EngineEvent) => {
+      asked.push(event);
+      return NEVER;
+    },
+  };
+  const hints = new Hints({ engine: kit.engine, timers, loop, doorbell });
   const swept = async () => {
     hints.sweep();
     return async (): Promise<PoolHints | undefined> => {
@@ -41,8 +47,25 @@ function setUp() {
       return sweeps[0]?.[0];
     };
   };
-  return { kit, swept };
+  return { kit, hints, swept, asked };
 }
+
+/** Lets this consumer wait with a claim. */
+function wait(hints: Hints, consumer: string, atMost = 2, since = 0) {
+  const claim = hints.wait({ pool: 'p', consumer, claim: 1, atMost, waitMs: LONG_MS, since });
+  return { ...claim, [Symbol.dispose]: claim.stop };
+}
+
+/** What each consumer claims of what these jobs have brought. */
+function claimsOf(hints: Hints, { changes }: Step): (readonly [string, readonly string[]])[] {
+  return hints.awaited(changes).map(({ event }) => {
+    assert.ok(event.type === 'claim');
+    return [event.consumer, event.tokens ?? []];
+  });
+}
+
+const submitted = (kit: EngineKit, ...ids: readonly string[]): Step =>
+  kit.step({ type: 'submit', submissions: ids.map((id) => submission(id)) });
 
 test('an entry is kept while the end of its attempt is not durable', async () => {
   const { kit, swept } = setUp();
@@ -67,32 +90,67 @@ test('an attempt whose intent is not durable is neither published by a sweep, no
   assert.deepEqual([...(told?.held ?? [])], ['b:1']);
 });
 
-test('a job that comes while a claim waits is claimed in the commit that records its attempt', async (t) => {
-  const env = realEnv();
-  const turns: (readonly Change[])[] = [];
-  const store = new (class extends MemoryStore {
-    override append(changes: readonly Change[], now: number): number {
-      turns.push(changes);
-      return super.append(changes, now);
-    }
-  })(env.timers);
-  const settings = runtimeSettings(loadConfig({}));
-  const orchestrator = new Orchestrator({ env, store, settings, backends: [] });
-  t.after(() => orchestrator.stop());
-  await orchestrator.start();
-  const body = { pool: 'p', slots: 2, types: ['t'] };
-  const { consumer_id: id } = await orchestrator.consumers.register(body);
-  const claim = (n: number, waitMs: number) =>
-    orchestrator.consumers.claim(id, { claim: n, max: 2, wait_ms: waitMs }, () => undefined);
-  const [waited] = await Promise.all([
-    claim(1, 60_000),
-    // A first claim that finds nothing has been answered by the engine when this one has.
-    claim(2, 0).then(() => orchestrator.submitMany(['a', 'b', 'c'].map((job_id) => ({ job_id, type: 't' })))),
+test('jobs that come together are shared out among the claims that wait, none beyond what it takes', () => {
+  const { kit, hints } = setUp('bob');
+  using _first = wait(hints, 'ann');
+  using _second = wait(hints, 'bob', 1);
+  assert.deepEqual(claimsOf(hints, submitted(kit, 'a', 'b', 'c', 'd')), [
+    ['ann', ['a:1', 'c:1']],
+    ['bob', ['b:1']],
   ]);
-  const tokens = JSON.parse(waited).jobs.map(({ token }: { token: string }) => token);
-  assert.deepEqual(tokens, ['a:1', 'b:1']);
-  const causes = turns
-    .find((changes) => changes.some(({ kind }) => kind === 'ask'))
-    ?.map(({ cause }) => cause);
-  assert.equal(causes?.filter((cause) => cause === 'claimed-by-consumer').length, 2, `${causes}`);
 });
+
+test('a claim waits for jobs once: those that come later are for others', () => {
+  const { kit, hints } = setUp('bob');
+  using _first = wait(hints, 'ann');
+  assert.deepEqual(claimsOf(hints, submitted(kit, 'a')), [['ann', ['a:1']]]);
+  using _second = wait(hints, 'bob', 2, kit.engine.state.seq);
+  assert.deepEqual(claimsOf(hints, submitted(kit, 'b')), [['bob', ['b:1']]]);
+});
+
+test('what a claim was given and has not taken is given to another one', async () => {
+  const { kit, hints, asked } = setUp('bob');
+  using _first = wait(hints, 'ann');
+  claimsOf(hints, submitted(kit, 'a'));
+  using _second = wait(hints, 'bob', 2, kit.engine.state.seq);
+  hints.publish('a:1');
+  await nextTurn();
+  assert.partialDeepStrictEqual(asked, [{ type: 'claim', consumer: 'bob', tokens: ['a:1'] }]);
+  using _third = wait(hints, 'ann', 2, kit.engine.state.seq);
+  hints.publish('a:1');
+  await nextTurn();
+  assert.partialDeepStrictEqual(asked.slice(1), [{ type: 'claim', consumer: 'ann', tokens: ['a:1'] }]);
+});
+
+test('a job that was recorded just before a claim waits for one is claimed at once', async () => {
+  const { kit, hints, asked } = setUp();
+  submitted(kit, 'before');
+  const { seq } = kit.engine.state;
+  submitted(kit, 'a');
+  using _claim = wait(hints, 'ann', 2, seq);
+  await nextTurn();
+  assert.partialDeepStrictEqual(asked, [{ type: 'claim', consumer: 'ann', tokens: ['a:1'] }]);
+  assert.equal(asked.length, 1);
+});
+
+test('a consumer that is silent or drains is given nothing through a claim that it has left behind', () => {
+  const { kit, hints } = setUp('bob', 'eve');
+  using _first = wait(hints, 'ann');
+  using _second = wait(hints, 'bob');
+  kit.step({ type: 'drain-consumer', id: 'p/bob', by: 'test' });
+  kit.pass(10_000);
+  kit.step({ type: 'held', consumer: 'eve', held: [], claimed: 0 });
+  kit.pass(10_000);
+  using _third = wait(hints, 'eve');
+  assert.deepEqual(claimsOf(hints, submitted(kit, 'a')), [['eve', ['a:1']]]);
+});
+
+test('a claim whose caller is gone takes nothing', async () => {
+  const { kit, hints } = setUp();
+  const claim = wait(hints, 'ann');
+  claim.stop();
+  assert.equal(await claim.claimed, undefined);
+  assert.deepEqual(claimsOf(hints, submitted(kit, 'a')), []);
+});
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));

@@ -23,6 +23,8 @@ export interface WaitingClaim {
   readonly claim: number;
   readonly atMost: number;
   readonly waitMs: number;
+  /** It has been refused what was recorded up to here. */
+  readonly since: number;
 }
 
 type ClaimReply = ReplyTo<'claim'>;
@@ -39,7 +41,7 @@ interface Waiter {
 export interface HintsParts {
   readonly engine: Engine;
   readonly timers: Timers;
-  readonly loop: Pick<Loop, 'durable' | 'ask'>;
+  readonly loop: Pick<Loop, 'durable' | 'ask' | 'failed'>;
   readonly doorbell?: Doorbell | undefined;
 }
 
@@ -54,6 +56,7 @@ export class Hints {
 
   constructor(parts: HintsParts) {
     this.#parts = parts;
+    void parts.loop.failed.then((error) => this.#fail(error));
   }
 
   placeOf(pool: string): DoorbellPlace | undefined {
@@ -123,7 +126,7 @@ export class Hints {
       if (waiters.size === 0 && this.#waiters.get(pool) === waiters) this.#waiters.delete(pool);
     };
     const stop = (): void => {
-      // What it was given it has all but claimed.
+      // Its claim is on its way, and answers.
       if (waiter.tokens.length > 0) return;
       leave();
       resolve(undefined);
@@ -131,7 +134,24 @@ export class Hints {
     const waiter: Waiter = { order, tokens: [], resolve, reject, leave };
     waiters.add(waiter);
     const cancel = this.#parts.timers.after(waitMs, stop);
+    this.#offerMissed(order);
     return { claimed: promise, stop };
+  }
+
+  /** What was recorded after its first look and before it waits. */
+  #offerMissed({ pool, since }: WaitingClaim): void {
+    const waiting = this.#parts.engine.state.pulled.waiting(backendOfPool(pool));
+    for (const [token, { seq }] of waiting) if (seq > since && !this.#giveToWaiter(pool, token)) break;
+    if (this.#toClaim.size > 0) this.#claimSoon();
+  }
+
+  /** No claim can be answered any more. */
+  #fail(error: Error): void {
+    for (const waiters of [...this.#waiters.values()])
+      for (const { leave, reject } of [...waiters]) {
+        leave();
+        reject(error);
+      }
   }
 
   /** The claims that have waited for attempts which a turn has recorded. */
@@ -148,7 +168,7 @@ export class Hints {
     if (this.#given.has(token)) return true;
     const waiters = this.#waiters.get(pool);
     for (const waiter of waiters ?? []) {
-      if (waiter.tokens.length >= waiter.order.atMost) continue;
+      if (waiter.tokens.length >= waiter.order.atMost || !this.#isLive(waiter.order)) continue;
       waiter.tokens.push(token);
       this.#given.add(token);
       waiters?.delete(waiter);
@@ -157,6 +177,12 @@ export class Hints {
       return true;
     }
     return false;
+  }
+
+  /** A silent consumer may be dead, whatever connection it has left behind. */
+  #isLive({ consumer }: WaitingClaim): boolean {
+    const { consumers } = this.#parts.engine.state;
+    return consumers.get(consumers.idOf(consumer) ?? '')?.state === 'live';
   }
 
   #claimSoon(): void {
