@@ -55,14 +55,17 @@ for (const language of EACH) {
     await untilHeard(site, redis, 'early', 2);
     await site.submit('quick', { do: 'note' });
     await site.ended('quick');
-    const ids = Array.from({ length: 12 }, (_, n) => `long${n}`);
+    const ids = Array.from({ length: 16 }, (_, n) => `long${n}`);
     for (const id of ids) {
       await site.submit(id, { do: 'note', lasts: 3000 });
       await aMoment();
     }
-    const workers = new Set<unknown>();
-    for (const id of ids) workers.add((await site.ended(id)).result);
-    assert.equal(new Set([...workers].map((result) => JSON.stringify(result))).size, 2, 'both have worked');
+    const shares = new Map<string, number>();
+    for (const id of ids) {
+      const worker = JSON.stringify((await site.ended(id)).result);
+      shares.set(worker, (shares.get(worker) ?? 0) + 1);
+    }
+    assert.ok(Math.max(...shares.values()) <= 13, `${[...shares.values()]}`);
   });
 }
 
