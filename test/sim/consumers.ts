@@ -89,10 +89,28 @@ export class SimConsumer {
     this.#stalledUntil = this.#world.now + this.#world.random.between(500, 3 * TTL_MS);
   }
 
+  /** The brain believes that so much time has passed, and may call a consumer silent that was heard a moment ago. */
+  timeJumps(byMs: number): void {
+    if (byMs < TTL_MS - HEARTBEAT_MS) return;
+    for (const run of [...this.#running.values(), ...this.#unreported()])
+      if (!this.stalled.includes(run)) this.stalled.push(run);
+  }
+
+  /** Runs that have ended, and whose results were not acknowledged. */
+  #unreported(): Run[] {
+    return this.runs.filter(({ token }) => this.#results.has(token));
+  }
+
+  /** Nobody hears of these results any more. */
+  #loseResults(): void {
+    for (const run of this.#unreported()) run.outcome = 'died';
+    this.#results.clear();
+  }
+
   die(): void {
     this.#life++;
     this.#id = undefined;
-    this.#results.clear();
+    this.#loseResults();
     for (const token of [...this.#running.keys()]) this.#over(token, 'died');
     const life = this.#life;
     this.#world.after(this.#world.random.between(100, 2000), () => void this.#live(life));
@@ -272,7 +290,7 @@ export class SimConsumer {
   /** The brain does not know it: it ends what it runs, and registers anew. */
   #gone(): void {
     this.#id = undefined;
-    this.#results.clear();
+    this.#loseResults();
     for (const token of [...this.#running.keys()]) this.#over(token, 'died');
   }
 }

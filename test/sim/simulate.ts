@@ -192,8 +192,13 @@ class Simulation {
     const size = world.random.pick(STEPS_MS) * world.random.between(0.5, 1);
     const isShort = world.random.chance(0.6);
     const lastsMs = isShort ? world.random.between(10, 8000) : world.random.between(65_000, 150_000);
-    world.setClockWrong(world.random.chance(0.5) ? size : -size);
-    world.after(lastsMs, () => world.setClockWrong(0));
+    const byMs = world.random.chance(0.5) ? size : -size;
+    world.setClockWrong(byMs);
+    for (const consumer of this.consumers) consumer.timeJumps(byMs);
+    world.after(lastsMs, () => {
+      world.setClockWrong(0);
+      for (const consumer of this.consumers) consumer.timeJumps(-byMs);
+    });
     this.#clockWasBelieved ||= !isShort;
   }
 
