@@ -41,7 +41,7 @@ _MAX_BATCH = 200
 _MAX_MESSAGE = 2000
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _LISTEN_MS = 5000
-# Jobs that are over sooner are quick. Who was given such jobs so lately asks for more, and as long.
+# A job that takes less is quick. While quick jobs come, a consumer asks the brain for more, and waits so long for each.
 _FLOW_MS = 200
 _LEAVE_S = 5.0
 _log = logging.getLogger("orchd.consumer")
@@ -186,7 +186,7 @@ class Consumer:
         self._news = threading.Condition(self._lock)
         self._registration, self._is_gone = None, False
         self._claim = self._claimed = 0
-        # When a claim last brought jobs, and how long the job took that ended last.
+        # When a claim last brought jobs, and the duration of the job that ended last.
         self._given_at, self._took_s = -math.inf, math.inf
         # The handlers that have not ended, and when they began, the oldest first.
         self._held, self._running = {}, {}

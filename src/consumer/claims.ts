@@ -25,7 +25,7 @@ export interface ClaimsParts {
 
 export type Answer = Shape<typeof ClaimAnswer>;
 
-/** What to claim: these tokens, or any jobs where there are none; and how long to wait for some. */
+/** The jobs that a claim asks for: those with these tokens, or any where there are none; and how long it waits for some. */
 export interface Wanted {
   readonly waitMs: number;
   readonly tokens?: readonly string[];

@@ -24,7 +24,7 @@ import { Work } from './work.ts';
 const ID_BYTES = 16;
 /** How long ended jobs, and the farewell, may take at a stop. */
 const LEAVE_MS = 5000;
-/** Jobs that are over sooner are quick. A consumer of quick jobs that was given some so lately asks for more, and as long. */
+/** A job that takes less is quick. While quick jobs come, a consumer asks the brain for more, and waits so long for each. */
 const FLOW_MS = 200;
 
 export interface ConsumerLoopOptions {
@@ -55,7 +55,7 @@ export class ConsumerLoop extends Service {
   #isTelling = false;
   /** When a claim last brought jobs. */
   #givenAt = Number.NEGATIVE_INFINITY;
-  /** How long the job took that ended last. */
+  /** The duration of the job that ended last. */
   #tookMs = Number.POSITIVE_INFINITY;
 
   constructor(options: ConsumerLoopOptions) {

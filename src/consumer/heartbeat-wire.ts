@@ -2,7 +2,7 @@
 import type { HeldAnswer } from '../model/http/consumers.ts';
 import type { ApiAddress } from './api.ts';
 
-/** What the next heartbeats name; a SharedValue of the two threads. */
+/** The tokens and the claim that the next heartbeats name; the two threads share it as a SharedValue. */
 export interface Beaten {
   readonly consumerId: string;
   readonly heartbeatMs: number;

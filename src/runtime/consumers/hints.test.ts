@@ -30,9 +30,10 @@ function setUp(...names: readonly string[]) {
   const commit = Promise.withResolvers<void>();
   const { timers } = realEnv();
   const asked: EngineEvent[] = [];
+  const failed = Promise.withResolvers<Error>();
   const loop = {
     durable: () => commit.promise,
-    failed: NEVER,
+    failed: failed.promise,
     ask: (event: EngineEvent) => {
       asked.push(event);
       return NEVER;
@@ -47,7 +48,7 @@ function setUp(...names: readonly string[]) {
       return sweeps[0]?.[0];
     };
   };
-  return { kit, hints, swept, asked };
+  return { kit, hints, swept, asked, fail: failed.resolve };
 }
 
 /** Lets this consumer wait with a claim. */
@@ -56,7 +57,7 @@ function wait(hints: Hints, consumer: string, atMost = 2, since = 0) {
   return { ...claim, [Symbol.dispose]: claim.stop };
 }
 
-/** What each consumer claims of what these jobs have brought. */
+/** The tokens that each waiting consumer claims after this step. */
 function claimsOf(hints: Hints, { changes }: Step): (readonly [string, readonly string[]])[] {
   return hints.awaited(changes).map(({ event }) => {
     assert.ok(event.type === 'claim');
@@ -143,6 +144,14 @@ test('a consumer that is silent or drains is given nothing through a claim that 
   kit.pass(10_000);
   using _third = wait(hints, 'eve');
   assert.deepEqual(claimsOf(hints, submitted(kit, 'a')), [['eve', ['a:1']]]);
+});
+
+test('claims that wait when the loop fails, or afterwards, are refused', async () => {
+  const { hints, fail } = setUp();
+  const before = assert.rejects(wait(hints, 'ann').claimed, /it failed/);
+  fail(new Error('it failed'));
+  await before;
+  await assert.rejects(wait(hints, 'ann').claimed, /it failed/);
 });
 
 test('a claim whose caller is gone takes nothing', async () => {

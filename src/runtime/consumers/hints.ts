@@ -23,7 +23,7 @@ export interface WaitingClaim {
   readonly claim: number;
   readonly atMost: number;
   readonly waitMs: number;
-  /** It has been refused what was recorded up to here. */
+  /** The sequence number up to which the claim has looked for attempts, and found none. */
   readonly since: number;
 }
 
@@ -34,7 +34,7 @@ interface Waiter {
   readonly tokens: string[];
   readonly resolve: (reply: ClaimReply | undefined) => void;
   readonly reject: (error: Error) => void;
-  /** It waits no more. */
+  /** Takes the waiter off the list, and stops its timer. */
   readonly leave: () => void;
 }
 
@@ -49,10 +49,11 @@ export class Hints {
   readonly #parts: HintsParts;
   /** By pool, those that were given something last at the end. */
   readonly #waiters = new Map<string, Set<Waiter>>();
-  /** Those that were given something and have not claimed it yet, and their tokens. */
+  /** Waiters that were given tokens and have not claimed them yet; `#given` has these tokens. */
   readonly #toClaim = new Set<Waiter>();
   readonly #given = new Set<string>();
   #isClaiming = false;
+  #failure: Error | undefined;
 
   constructor(parts: HintsParts) {
     this.#parts = parts;
@@ -134,19 +135,21 @@ export class Hints {
     const waiter: Waiter = { order, tokens: [], resolve, reject, leave };
     waiters.add(waiter);
     const cancel = this.#parts.timers.after(waitMs, stop);
-    this.#offerMissed(order);
+    if (this.#failure) this.#fail(this.#failure);
+    else this.#offerMissed(order);
     return { claimed: promise, stop };
   }
 
-  /** What was recorded after its first look and before it waits. */
+  /** Gives out the attempts that were recorded after the claim had looked for some, and before it was on the list. */
   #offerMissed({ pool, since }: WaitingClaim): void {
     const waiting = this.#parts.engine.state.pulled.waiting(backendOfPool(pool));
     for (const [token, { seq }] of waiting) if (seq > since && !this.#giveToWaiter(pool, token)) break;
     if (this.#toClaim.size > 0) this.#claimSoon();
   }
 
-  /** No claim can be answered any more. */
+  /** The loop has failed: it answers no claim any more. */
   #fail(error: Error): void {
+    this.#failure = error;
     for (const waiters of [...this.#waiters.values()])
       for (const { leave, reject } of [...waiters]) {
         leave();
@@ -195,7 +198,7 @@ export class Hints {
     });
   }
 
-  /** Those that were given something wait no more, and claim it. */
+  /** The claims of all waiters that were given tokens; these waiters leave the list. */
   #claims(): QueuedEvent[] {
     const claims = Array.from(this.#toClaim, ({ order, tokens, resolve, reject, leave }) => {
       leave();
